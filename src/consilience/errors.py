@@ -1,0 +1,144 @@
+"""The whole error tree. Every error says what happened, where, and (``hint``) what to do.
+
+::
+
+    ConsilienceError                    exit code 1
+    ├── ConfigError                     2   a file or flag is wrong (unknown key, wrong type, unknown name)
+    ├── PlanError                       2   the parts are right but cannot work together
+    ├── DataError                       1   a table breaks its schema; names row and column
+    ├── LeakError                       1   something dated past the cutoff, or the target, would be shown
+    ├── ContractError                   1   a reply cannot be read under its contract
+    ├── ModelError                      1   a call to a model failed
+    │   ├── TransientModelError         1   may heal: the pool retries it
+    │   └── FinalModelError             1   will not heal: says what to do
+    ├── NeedsHumanError                 3   only a person can settle this
+    ├── BudgetError                     4   the spend cap does not allow the next call
+    ├── QuorumError                     5   too few members answered
+    ├── IntegrityError                  6   the record is not what was written
+    ├── JournalError                    1   the journal cannot be written (disk full, failed fsync, lock held)
+    └── ResumeMismatchError             1   prompts, schemas, models, prices or code differ from the recorded run
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class ConsilienceError(Exception):
+    """Base of every error this package raises on purpose.
+
+    Args:
+        message: What happened, and where.
+        hint: What the user can do about it.
+
+    Example:
+        >>> str(DataError("price is negative in row 3", hint="Remove the row or mend it."))
+        'price is negative in row 3. Remove the row or mend it.'
+    """
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str, *, hint: str) -> None:
+        self.message = message
+        self.hint = hint
+        super().__init__(f"{message.rstrip('.')}. {hint}")
+
+
+class ConfigError(ConsilienceError):
+    """A configuration file, role file or flag is wrong."""
+
+    exit_code = 2
+
+
+class PlanError(ConsilienceError):
+    """A combination of valid parts that cannot work, found before anything is spent."""
+
+    exit_code = 2
+
+
+class DataError(ConsilienceError):
+    """A table or record breaks its schema; the message names row and column."""
+
+
+class LeakError(ConsilienceError):
+    """Evidence would show the target or something dated past the cutoff."""
+
+
+class ContractError(ConsilienceError):
+    """A reply cannot be read under its contract.
+
+    Args:
+        problems: One sentence per violated rule; these are what a corrective retry is told.
+        hint: What the user can do about it.
+    """
+
+    def __init__(self, problems: list[str], *, hint: str = "The member is asked again with these errors.") -> None:
+        self.problems = problems
+        super().__init__("; ".join(problems), hint=hint)
+
+
+class ModelError(ConsilienceError):
+    """A call to a model failed.
+
+    Args:
+        message: What happened, and where.
+        hint: What the user can do about it.
+        status: HTTP status where there was one.
+    """
+
+    def __init__(self, message: str, *, hint: str, status: int | None = None) -> None:
+        self.status = status
+        super().__init__(message, hint=hint)
+
+
+class TransientModelError(ModelError):
+    """A failure that may heal: rate limit, overload, connection lost.
+
+    Args:
+        message: What happened, and where.
+        hint: What the user can do about it.
+        status: HTTP status where there was one.
+        retry_after_s: Seconds the vendor asked to wait, if it said so.
+    """
+
+    def __init__(
+        self, message: str, *, hint: str, status: int | None = None, retry_after_s: float | None = None
+    ) -> None:
+        self.retry_after_s = retry_after_s
+        super().__init__(message, hint=hint, status=status)
+
+
+class FinalModelError(ModelError):
+    """A failure no retry can heal: bad key, unknown model, refused schema, empty account."""
+
+
+class NeedsHumanError(ConsilienceError):
+    """Only a person can settle this."""
+
+    exit_code = 3
+
+
+class BudgetError(ConsilienceError):
+    """The spend cap does not allow the next call; what was answered is kept and the run can be resumed."""
+
+    exit_code = 4
+
+
+class QuorumError(ConsilienceError):
+    """Too few members answered for the panel to speak."""
+
+    exit_code = 5
+
+
+class IntegrityError(ConsilienceError):
+    """The record is not what was written."""
+
+    exit_code = 6
+
+
+class JournalError(ConsilienceError):
+    """The journal cannot be written; nothing more is dispatched and nothing already written is lost."""
+
+
+class ResumeMismatchError(ConsilienceError):
+    """A run cannot be continued because what it would ask now differs from what it asked before."""
