@@ -120,7 +120,7 @@ class Item(Strict):
     question: Question
     packet: Packet
     truth: float | str | None = None
-    strata: dict[str, str] = {}
+    strata: dict[str, str] = Field(default_factory=dict)
     cluster: str | None = None
 
     @model_validator(mode="after")
