@@ -1,0 +1,97 @@
+"""What stands behind a model id, and the key under which its calls are recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from consilience.core.canonical import tagged_hash
+from consilience.models.request import Completion, Request
+
+KEY_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Who is called, as far as it decides what the same bytes would be answered by.
+
+    Attributes:
+        provider: Adapter name, such as ``simulated``.
+        host: Host of the base URL, or ``local``.
+        api_version: Version of the wire format.
+        adapter_version: Version of our adapter.
+        simulated: Whether no real model speaks.
+    """
+
+    provider: str
+    host: str
+    api_version: str
+    adapter_version: str
+    simulated: bool
+
+
+class Model(Protocol):
+    """A model that can be called. Sampling, retries, money and records are not its business."""
+
+    @property
+    def id(self) -> str:
+        """Model id, as configured."""
+        ...
+
+    @property
+    def identity(self) -> Identity:
+        """Who is called."""
+        ...
+
+    def wire_body(self, request: Request) -> dict[str, Any]:
+        """Return the exact body that would be sent, as JSON values."""
+        ...
+
+    async def complete(self, request: Request) -> Completion:
+        """Call the model once.
+
+        Raises:
+            TransientModelError: The failure may heal.
+            FinalModelError: It will not.
+        """
+        ...
+
+
+def call_key(identity: Identity, body: Mapping[str, Any], *, replicate: int) -> str:
+    """Return the key of a call: equal exactly when the same bytes go to the same place for the same replicate.
+
+    SHA-256 over the canonical JSON of wire body, provider, host, API version, adapter version and replicate index.
+    """
+    return tagged_hash(
+        f"call-v{KEY_VERSION}",
+        {
+            "adapter_version": identity.adapter_version,
+            "api_version": identity.api_version,
+            "body": body,
+            "host": identity.host,
+            "provider": identity.provider,
+            "replicate": replicate,
+        },
+    )
+
+
+def plain_body(request: Request) -> dict[str, Any]:
+    """Return the wire body of the models that live in this process: the request itself, the schema by its hash."""
+    return {
+        "effort": request.effort,
+        "max_output_tokens": request.max_output_tokens,
+        "messages": [
+            {"content": [_plain_block(block.text, cache=block.cache) for block in message.blocks], "role": message.role}
+            for message in request.messages
+        ],
+        "model": request.model,
+        "sampling": None if request.sampling is None else dict(request.sampling),
+        "schema": {"name": request.contract.name, "sha256": request.contract.sha256},
+        "system": [_plain_block(block.text, cache=block.cache) for block in request.system],
+        "tools": [dict(tool) for tool in request.tools],
+    }
+
+
+def _plain_block(text: str, *, cache: bool) -> dict[str, Any]:
+    return {"cache": cache, "text": text}

@@ -1,0 +1,137 @@
+"""List prices and limits of models, and money in integer nano-dollars (1 USD = 10**9)."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from consilience.config import load_packaged
+from consilience.errors import ConfigError
+from consilience.models.request import Usage
+from consilience.registry import nearest
+
+NANO = 1_000_000_000
+PER = 1_000_000
+SIMULATED_PREFIX = "simulated:"
+
+
+def _nano_per_million(value: Any) -> Any:
+    """Read a USD amount written as a string, exactly."""
+    if not isinstance(value, str):
+        raise TypeError('write prices as strings, such as "2.50", so that they are exact')
+    try:
+        nano = Decimal(value) * NANO
+    except InvalidOperation as error:
+        raise ValueError(f"{value!r} is no amount") from error
+    if not nano.is_finite() or nano < 0 or nano != nano.to_integral_value():
+        raise ValueError(f"{value!r} is no non-negative amount in nano-dollars")
+    return int(nano)
+
+
+Rate = Annotated[int, BeforeValidator(_nano_per_million)]
+
+
+class Price(BaseModel):
+    """Nano-dollars per million tokens of each bucket."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    input: Rate
+    cached_input: Rate
+    cache_write: Rate
+    cache_write_1h: Rate
+    output: Rate
+
+
+class ModelSpec(BaseModel):
+    """What is known of one model; unknown is null."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    provider: Literal["anthropic", "openai", "compatible", "local"]
+    price: Price | Literal["free"] | None = None
+    read_on: date | None = None
+    context_tokens: int | None = Field(default=None, gt=0)
+    max_output_tokens: int | None = Field(default=None, gt=0)
+    training_cutoff: date | None = None
+    min_cacheable_tokens: int | None = Field(default=None, gt=0)
+
+
+class Catalogue(BaseModel):
+    """All known models and the cost-matched pairs."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    models: dict[str, ModelSpec]
+    tiers: dict[str, tuple[str, ...]]
+
+    def spec(self, model_id: str) -> ModelSpec:
+        """Return a model's entry; the simulated double of a model has the entry of its original.
+
+        Raises:
+            ConfigError: The model is not listed.
+
+        Example:
+            >>> load_catalogue().spec("simulated:gpt-6-luna").provider
+            'openai'
+        """
+        plain = model_id.removeprefix(SIMULATED_PREFIX)
+        if plain not in self.models:
+            raise ConfigError(f'unknown model "{plain}"', hint=nearest(plain, self.models))
+        return self.models[plain]
+
+    def tier(self, name: str) -> tuple[str, ...]:
+        """Return the cost-matched pair of a tier.
+
+        Raises:
+            ConfigError: No such tier.
+        """
+        if name not in self.tiers:
+            raise ConfigError(f'unknown tier "{name}"', hint=nearest(name, self.tiers))
+        return self.tiers[name]
+
+
+def load_catalogue() -> Catalogue:
+    """Return the catalogue that ships with the package."""
+    return load_packaged("configs/models.yaml", Catalogue)
+
+
+def cost_nano(usage: Usage, price: Price | Literal["free"] | None) -> int | None:
+    """Return what a call costs in nano-dollars at list price (rounded half up), or None where no price is known.
+
+    Example:
+        >>> price = Price(input="3", cached_input="0.3", cache_write="3.75", cache_write_1h="6", output="15")
+        >>> cost_nano(Usage(3, 0, 12_304, 0, 550, 0), price) / 1e9
+        0.054399
+    """
+    if price is None:
+        return None
+    if price == "free":
+        return 0
+    total = (
+        usage.input * price.input
+        + usage.cache_read * price.cached_input
+        + usage.cache_write_5m * price.cache_write
+        + usage.cache_write_1h * price.cache_write_1h
+        + (usage.output + usage.reasoning) * price.output
+    )
+    return (total + PER // 2) // PER
+
+
+def bound_nano(*, input_tokens: int, output_tokens: int, price: Price | Literal["free"] | None) -> int | None:
+    """Return the most a call can cost: all input at the dearest input rate, the whole output limit (rounded up).
+
+    Example:
+        >>> price = Price(input="2", cached_input="0.2", cache_write="2.5", cache_write_1h="4", output="10")
+        >>> bound_nano(input_tokens=1000, output_tokens=100, price=price)
+        5000000
+    """
+    if price is None:
+        return None
+    if price == "free":
+        return 0
+    dearest = max(price.input, price.cached_input, price.cache_write, price.cache_write_1h)
+    return -(-(input_tokens * dearest + output_tokens * price.output) // PER)
