@@ -1,0 +1,220 @@
+"""What every adapter offers: a source read within limits and brought to the analytic table."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Self
+
+import polars as pl
+
+from consilience.errors import ConfigError, DataError
+from consilience.registry import nearest
+from consilience.valuation.flags import exclude, flag_counts
+from consilience.valuation.parquet import refuse_rows
+from consilience.valuation.schema import ANALYTIC, IDENTITY, Manifest, Observation, RegionMap, validate
+
+ROW_LIMIT = 10_000_000
+BYTE_LIMIT = 4 * 1024**3
+EARTH_RADIUS_KM = 6371.0088
+M2_PER_SQFT = 0.09290304
+ABSENT = Observation(rule="absent")
+
+
+class Adapter(ABC):
+    """One source of sales.
+
+    Attributes:
+        name: What it is registered as; stands in the table's ``source`` column.
+    """
+
+    name: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def region(self) -> RegionMap:
+        """What the place columns mean."""
+
+    @property
+    @abstractmethod
+    def observations(self) -> Mapping[str, Observation]:
+        """When the columns were observed; a column that is not named is absent."""
+
+    @abstractmethod
+    def read(self, path: Path, *, row_limit: int = ROW_LIMIT) -> pl.DataFrame:
+        """Return the source as it is.
+
+        Raises:
+            DataError: The file is missing, unreadable, over a limit, or lacks a column.
+        """
+
+    @abstractmethod
+    def to_analytic(self, raw: pl.DataFrame) -> pl.DataFrame:
+        """Return the source as the analytic table, flagged, sorted by sale date and parcel.
+
+        Raises:
+            DataError: A value breaks the schema.
+        """
+
+    def configure(self, mapping: Path | None) -> Self:
+        """Return the adapter for one mapping file; only an adapter without columns of its own takes one.
+
+        Raises:
+            ConfigError: A mapping is given and this adapter takes none, or none is given and it needs one.
+        """
+        if mapping is not None:
+            raise ConfigError(f'adapter "{self.name}" takes no mapping', hint='Use adapter "csv" for mapped columns.')
+        return self
+
+
+@dataclass(frozen=True)
+class Built:
+    """An analytic table and its manifest, ready for `consilience.valuation.schema.write_analytic`."""
+
+    frame: pl.DataFrame
+    manifest: Manifest
+
+
+def build(adapter: Adapter, path: Path, *, row_limit: int = ROW_LIMIT, exclusions: Sequence[str] = ()) -> Built:
+    """Read a source and return its analytic table with its manifest.
+
+    Args:
+        adapter: A configured adapter.
+        path: The source file.
+        row_limit: Most rows admitted.
+        exclusions: Names of exclusion rules to apply; none by default, since oddities are flagged and kept.
+
+    Raises:
+        DataError: The source cannot be read, holds no sale or several currencies, or breaks the schema.
+        ConfigError: An exclusion rule is unknown.
+    """
+    raw = adapter.read(path, row_limit=row_limit)
+    excluded = exclude(validate(adapter.to_analytic(raw)), exclusions)
+    currencies = excluded.kept["currency"].unique().sort().to_list()
+    if len(currencies) != 1:
+        found = ", ".join(currencies) or "none"
+        raise DataError(f"{path.name} must hold sales in one currency, found: {found}", hint="Split or convert it.")
+    manifest = Manifest(
+        adapter=adapter.name,
+        source_file=path.name,
+        source_sha256=file_sha256(path),
+        rows=excluded.kept.height,
+        currency=currencies[0],
+        region=adapter.region,
+        observations={
+            name: adapter.observations.get(name, ABSENT) for name in ANALYTIC.names() if name not in IDENTITY
+        },
+        flag_counts=flag_counts(excluded.kept),
+        exclusions=excluded.counts,
+    )
+    return Built(frame=excluded.kept, manifest=manifest)
+
+
+def file_sha256(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes as 64 hex digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def read_text_table(
+    path: Path, *, delimiter: str = ",", encoding: str = "utf-8", row_limit: int = ROW_LIMIT
+) -> pl.DataFrame:
+    """Return a delimited text file with every column as text, so that ids keep leading zeros; empty is null.
+
+    Raises:
+        DataError: The file is missing, over a limit, not in its encoding, or no table.
+    """
+    if not path.is_file():
+        raise DataError(f"there is no file {path}", hint="Check the path.")
+    size = path.stat().st_size
+    if size > BYTE_LIMIT:
+        raise DataError(f"{path} has {size:,} bytes", hint=f"At most {BYTE_LIMIT:,} are read; store it as Parquet.")
+    try:
+        text = path.read_bytes().decode(encoding).removeprefix("\ufeff")
+        frame = pl.read_csv(text.encode(), separator=delimiter, infer_schema=False, n_rows=row_limit + 1)
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{path} is not {encoding} (byte {error.start})", hint="Name its encoding, such as cp1252."
+        ) from error
+    except (pl.exceptions.PolarsError, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise DataError(f"{path} is no table: {reason}", hint="Check delimiter and quotes.") from error
+    refuse_rows(path, frame.height, row_limit)
+    return frame
+
+
+def require_columns(frame: pl.DataFrame, wanted: Sequence[str], *, where: str) -> None:
+    """Raise where a column is missing.
+
+    Raises:
+        DataError: It is; the nearest column of the source is named.
+
+    Example:
+        >>> require_columns(pl.DataFrame({"price": [1]}), ["price"], where="sales.csv")
+    """
+    for name in wanted:
+        if name not in frame.columns:
+            raise DataError(f'{where} has no column "{name}"', hint=nearest(name, frame.columns))
+
+
+def parse(frame: pl.DataFrame, column: str, values: pl.Expr, what: str) -> pl.Series:
+    """Return the parsed values of a text column; null stays null.
+
+    Args:
+        frame: The source.
+        column: The column that is parsed, for the message.
+        values: The parsed column, null where it cannot be read.
+        what: What it should be, such as ``a number``.
+
+    Raises:
+        DataError: A value that is there cannot be read; names row and column.
+
+    Example:
+        >>> parse(pl.DataFrame({"n": ["1", None]}), "n", pl.col("n").cast(pl.Int32, strict=False), "a number").to_list()
+        [1, None]
+    """
+    parsed = frame.select(values).to_series()
+    unread = (parsed.is_null() & frame[column].is_not_null()).arg_true()
+    if len(unread):
+        row = int(unread[0])
+        raise DataError(
+            f'row {row}, column "{column}": {frame[column][row]!r:.80} is not {what}', hint="Mend or empty the value."
+        )
+    return parsed
+
+
+def fill_absent(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the frame with every analytic column but ``flags`` in its type; columns it lacks are null.
+
+    Example:
+        >>> fill_absent(pl.DataFrame({"price": [1]})).schema["price"]
+        Float64
+    """
+    return frame.with_columns(
+        (pl.col(name).cast(dtype) if name in frame.columns else pl.lit(None, dtype=dtype).alias(name))
+        for name, dtype in ANALYTIC.items()
+        if name != "flags"
+    )
+
+
+def distance_to_centres(region: RegionMap) -> pl.Expr:
+    """Return km from ``lat, lng`` to the nearest centre (haversine, sphere of 6371.0088 km); null without either.
+
+    Example:
+        >>> from consilience.valuation.schema import Centre
+        >>> home = RegionMap(municipality="town", region="county", centres=(Centre(name="c", lat=0, lng=0),))
+        >>> round(pl.DataFrame({"lat": [0.0], "lng": [1.0]}).select(distance_to_centres(home)).item(), 3)
+        111.195
+    """
+    lat, lng = pl.col("lat").radians(), pl.col("lng").radians()
+    distances = []
+    for centre in region.centres:
+        there_lat, there_lng = pl.lit(centre.lat).radians(), pl.lit(centre.lng).radians()
+        half_chord = ((lat - there_lat) / 2).sin().pow(2) + lat.cos() * there_lat.cos() * (
+            (lng - there_lng) / 2
+        ).sin().pow(2)
+        distances.append(2 * EARTH_RADIUS_KM * half_chord.clip(0, 1).sqrt().arcsin())
+    return pl.min_horizontal(distances) if distances else pl.lit(None, dtype=pl.Float64)

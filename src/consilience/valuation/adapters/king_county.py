@@ -1,0 +1,126 @@
+"""House sales in King County, Washington, May 2014 to May 2015 (``kc_house_data.csv`` or its Parquet form)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar
+
+import polars as pl
+
+from consilience.valuation.adapters.base import (
+    M2_PER_SQFT,
+    ROW_LIMIT,
+    Adapter,
+    distance_to_centres,
+    fill_absent,
+    parse,
+    read_text_table,
+    require_columns,
+)
+from consilience.valuation.flags import annotate
+from consilience.valuation.parquet import read_parquet
+from consilience.valuation.schema import Bounds, Centre, Observation, RegionMap
+
+CSV_NAMES = {"id": "parcel_id", "date": "sale_date", "long": "lon"}
+WHOLE = ("bedrooms", "sqft_living", "sqft_lot", "condition", "grade", "yr_built", "yr_renovated")
+DECIMAL = ("price", "bathrooms", "floors", "lat", "lon")
+WANTED = ("parcel_id", "sale_date", "zipcode", *WHOLE, *DECIMAL)
+REGION = RegionMap(
+    municipality="zip code",
+    region="county",
+    centres=(Centre(name="Seattle", lat=47.6062, lng=-122.3321),),
+    bounds=Bounds(lat_min=47.0, lat_max=47.9, lng_min=-122.6, lng_max=-121.0),
+)
+# The attributes are one later state of the assessor's file: no resold parcel differs between its sales.
+LATER_SNAPSHOT = Observation(rule="snapshot", later_than_sale=True)
+SNAPSHOT_COLUMNS = (
+    "municipality",
+    "region",
+    "lat",
+    "lng",
+    "floor_area_m2",
+    "land_area_m2",
+    "year_built",
+    "storeys",
+    "bedrooms",
+    "bathrooms",
+    "condition",
+    "quality",
+    "distance_cbd_km",
+)
+
+
+class KingCounty(Adapter):
+    """King County, Washington: one property class, no roll, no flood, transit or income data.
+
+    ``tx_id`` is ``kc-`` and the row of the public csv, counted from 0, so that both forms give the same ids.
+    """
+
+    name: ClassVar[str] = "king_county"
+
+    @property
+    def region(self) -> RegionMap:
+        """Zip codes in one county, with one centre."""
+        return REGION
+
+    @property
+    def observations(self) -> Mapping[str, Observation]:
+        """All attributes are one snapshot later than the sales, whose day the source does not state."""
+        at_sale = Observation(rule="at_sale")
+        return {
+            "sale_date": at_sale,
+            "price": at_sale,
+            "property_class": at_sale,
+            **dict.fromkeys(SNAPSHOT_COLUMNS, LATER_SNAPSHOT),
+        }
+
+    def read(self, path: Path, *, row_limit: int = ROW_LIMIT) -> pl.DataFrame:
+        """Return the sales with ``parcel_id, sale_date, source_row`` and the assessor's columns."""
+        raw = _read_csv(path, row_limit) if path.suffix.lower() == ".csv" else read_parquet(path, row_limit=row_limit)
+        require_columns(raw, (*WANTED, "source_row"), where=path.name)
+        return raw.select(*WANTED, "source_row")
+
+    def to_analytic(self, raw: pl.DataFrame) -> pl.DataFrame:
+        """Return the analytic table of the sales."""
+        frame = fill_absent(
+            raw.select(
+                pl.format("kc-{}", pl.col("source_row").cast(pl.String).str.zfill(5)).alias("tx_id"),
+                "parcel_id",
+                "sale_date",
+                "price",
+                "bedrooms",
+                "bathrooms",
+                "condition",
+                "yr_renovated",
+                "lat",
+                currency=pl.lit("USD"),
+                property_class=pl.lit("house"),
+                municipality=pl.col("zipcode").cast(pl.String),
+                region=pl.lit("King County"),
+                lng="lon",
+                floor_area_m2=pl.col("sqft_living") * M2_PER_SQFT,
+                land_area_m2=pl.col("sqft_lot") * M2_PER_SQFT,
+                year_built="yr_built",
+                storeys="floors",
+                quality="grade",
+                source=pl.lit(self.name),
+            )
+        )
+        renovated = {"renovated_after_sale": pl.col("yr_renovated") > pl.col("sale_date").dt.year()}
+        return annotate(frame, bounds=REGION.bounds, declared=renovated).with_columns(
+            distance_cbd_km=distance_to_centres(REGION)
+        )
+
+
+def _read_csv(path: Path, row_limit: int) -> pl.DataFrame:
+    text = read_text_table(path, row_limit=row_limit)
+    public = {ours: theirs for theirs, ours in CSV_NAMES.items()}
+    require_columns(text, [public.get(name, name) for name in WANTED], where=path.name)
+    text = text.rename(CSV_NAMES)
+    numbers = [parse(text, name, pl.col(name).cast(pl.Int64, strict=False), "a whole number") for name in WHOLE]
+    numbers += [parse(text, name, pl.col(name).cast(pl.Float64, strict=False), "a number") for name in DECIMAL]
+    day = pl.col("sale_date").str.slice(0, 8).str.to_date("%Y%m%d", strict=False)
+    days = parse(text, "sale_date", day, "a day like 20141013")
+    # The public file holds ids as integers, which lost their leading zeros.
+    return text.with_columns(pl.col("parcel_id").str.zfill(10), days, *numbers).with_row_index("source_row")
