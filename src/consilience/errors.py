@@ -11,6 +11,7 @@
     ├── ModelError                      1   a call to a model failed
     │   ├── TransientModelError         1   may heal: the pool retries it
     │   └── FinalModelError             1   will not heal: says what to do
+    ├── StoppedError                    1   the user stopped the run; it can be resumed
     ├── NeedsHumanError                 3   only a person can settle this
     ├── BudgetError                     4   the spend cap does not allow the next call
     ├── QuorumError                     5   too few members answered
@@ -110,6 +111,10 @@ class TransientModelError(ModelError):
 
 class FinalModelError(ModelError):
     """A failure no retry can heal: bad key, unknown model, refused schema, empty account."""
+
+
+class StoppedError(ConsilienceError):
+    """The user asked the run to stop; what was in flight was finished and the run can be resumed."""
 
 
 class NeedsHumanError(ConsilienceError):

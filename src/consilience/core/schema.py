@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any
 
 from consilience.core.contracts import ENVELOPES
-from consilience.core.question import Question
+from consilience.core.question import Kind
 from consilience.errors import PlanError
 
 
-def wire_schema(question: Question) -> dict[str, Any]:
+@cache
+def wire_schema(kind: Kind, option_ids: tuple[str, ...] = ()) -> dict[str, Any]:
     """Return the JSON schema sent to vendors: inlined, every field required, bounds left to our own reading.
 
+    Args:
+        kind: The kind of answer.
+        option_ids: The options, for distributions and choices.
+
     Example:
-        >>> sorted(wire_schema(Question(id="q", text="Rain?", kind="probability"))["properties"])
+        >>> sorted(wire_schema("probability")["properties"])
         ['abstention', 'answer', 'critiques']
     """
-    full = ENVELOPES[question.kind].model_json_schema()
+    full = ENVELOPES[kind].model_json_schema()
     schema: dict[str, Any] = _plain(full, full.get("$defs", {}))
-    ids = [option.id for option in question.options]
-    if question.kind == "choice":
-        _answer_fields(schema)["choice"] = {"type": "string", "enum": ids}
-    if question.kind == "distribution":
-        _answer_fields(schema)["probabilities"]["items"]["properties"]["option_id"] = {"type": "string", "enum": ids}
+    if kind == "choice":
+        _answer_fields(schema)["choice"] = {"type": "string", "enum": list(option_ids)}
+    if kind == "distribution":
+        rows = _answer_fields(schema)["probabilities"]["items"]["properties"]
+        rows["option_id"] = {"type": "string", "enum": list(option_ids)}
     return schema
 
 
@@ -64,7 +70,7 @@ def lint_schema(schema: Mapping[str, Any], *, name: str) -> None:
         PlanError: With every problem found.
 
     Example:
-        >>> lint_schema(wire_schema(Question(id="q", text="Rain?", kind="probability")), name="probability")
+        >>> lint_schema(wire_schema("probability"), name="probability")
     """
     problems = list(_schema_problems(schema, "root"))
     if schema.get("type") != "object":

@@ -116,7 +116,7 @@ def cost_nano(usage: Usage, price: Price | Literal["free"] | None) -> int | None
         + usage.cache_read * price.cached_input
         + usage.cache_write_5m * price.cache_write
         + usage.cache_write_1h * price.cache_write_1h
-        + (usage.output + usage.reasoning) * price.output
+        + (usage.output_visible + usage.output_reasoning) * price.output
     )
     return (total + PER // 2) // PER
 

@@ -71,21 +71,28 @@ class Usage:
         cache_read: Input read from a cache.
         cache_write_5m: Input written to a cache for five minutes.
         cache_write_1h: Input written to a cache for one hour.
-        output: Visible output.
-        reasoning: Output spent on reasoning.
+        output_visible: Visible output.
+        output_reasoning: Output spent on reasoning.
     """
 
     input: int
     cache_read: int
     cache_write_5m: int
     cache_write_1h: int
-    output: int
-    reasoning: int
+    output_visible: int
+    output_reasoning: int
 
     @property
     def total(self) -> int:
         """All tokens."""
-        return self.input + self.cache_read + self.cache_write_5m + self.cache_write_1h + self.output + self.reasoning
+        return (
+            self.input
+            + self.cache_read
+            + self.cache_write_5m
+            + self.cache_write_1h
+            + self.output_visible
+            + self.output_reasoning
+        )
 
 
 @dataclass(frozen=True)

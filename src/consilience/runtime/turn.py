@@ -1,0 +1,182 @@
+"""One turn: ask, read under the contract, correct at most twice, record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from consilience.core.answers import Abstention
+from consilience.core.contracts import MAX_CORRECTIONS, Expected, read_reply
+from consilience.core.outcomes import (
+    Abstained,
+    Answered,
+    Failed,
+    Outcome,
+    Unreadable,
+    outcome_from_json,
+    outcome_to_json,
+)
+from consilience.errors import ContractError, IntegrityError, ModelError, ResumeMismatchError
+from consilience.evidence.rendering import fence
+from consilience.journal.budget import Envelope
+from consilience.journal.events import AttemptResponse, TurnAccepted, TurnFailed, Where
+from consilience.journal.reader import AttemptKey, RunState, expand
+from consilience.journal.writer import JournalWriter
+from consilience.models.pool import Asked, Call, ModelPool
+from consilience.models.request import Block, Message, Request, completion_from_json
+
+MEND = "Your last reply was refused for the errors above. Give the whole reply again, mended, as the TASK line asks."
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A turn that was taken, live or from the record.
+
+    Attributes:
+        outcome: What came of it.
+        calls: Every answered ask, in order; all of them were paid for.
+        live: Whether this process took it; otherwise it came from the record.
+    """
+
+    outcome: Outcome
+    calls: tuple[Call, ...]
+    live: bool
+
+
+@dataclass(frozen=True)
+class TurnTaker:
+    """Takes turns for one run: through the pool, or from what an earlier process recorded.
+
+    Attributes:
+        pool: Where calls leave.
+        journal: The run's record.
+        recorded: The fold of what is already recorded.
+        retry_failed: Ask again where the record holds a turn without an answer.
+    """
+
+    pool: ModelPool
+    journal: JournalWriter
+    recorded: RunState
+    retry_failed: bool = False
+
+    async def take(
+        self, request: Request, expected: Expected, *, where: Where, role: str, tag: str, envelope: Envelope | None
+    ) -> Taken:
+        """Ask until there is an outcome.
+
+        Raises:
+            ResumeMismatchError: The record holds this turn with another prompt, schema or model.
+            BudgetError: The cap does not bear the next call.
+            JournalError: The record cannot be written.
+            StoppedError: The run was asked to stop.
+        """
+        ended = self.recorded.turns.get(where)
+        if ended is not None:
+            outcome = outcome_from_json(ended.outcome)
+            if isinstance(outcome, Answered) or not self.retry_failed:
+                return Taken(outcome, self._recorded_calls(where, self.pool.key_of(request)), live=False)
+        outcome, calls = await self._ask(request, expected, where=where, role=role, tag=tag, envelope=envelope)
+        return Taken(outcome, calls, live=True)
+
+    def record(self, taken: Taken, *, where: Where, data: dict[str, Any]) -> None:
+        """Record how a turn ended, with what was shown and flagged; a turn already recorded is left as it is."""
+        if not taken.live:
+            return
+        outcome = taken.outcome
+        if isinstance(outcome, Answered | Abstained):
+            event: TurnAccepted | TurnFailed = TurnAccepted(
+                key=taken.calls[-1].key, asks=len(taken.calls), outcome=outcome_to_json(outcome), data=data
+            )
+        else:
+            event = TurnFailed(outcome=outcome_to_json(outcome), error=_error(outcome), data=data)
+        self.journal.append(event, where)
+
+    async def _ask(
+        self, request: Request, expected: Expected, *, where: Where, role: str, tag: str, envelope: Envelope | None
+    ) -> tuple[Outcome, tuple[Call, ...]]:
+        calls: list[Call] = []
+        corrections = 0
+        enlarged = False
+        current = request
+        while True:
+            asked = Asked(where, role, len(calls), self.recorded.next_attempt(where, len(calls)), envelope)
+            try:
+                call = self._recorded_call(current, asked) or await self.pool.call(current, asked)
+            except IntegrityError as error:
+                raise IntegrityError(f"{where.label()}, role {role}: {error.message}", hint=error.hint) from error
+            except ModelError as error:
+                return Failed(error=type(error).__name__, message=str(error)), tuple(calls)
+            calls.append(call)
+            reply = call.completion
+            if reply.stop_reason == "refusal":
+                reason = reply.text.strip()[:500] or "the model refused without a reason"
+                return Abstained(said=Abstention(reason=reason, by="vendor")), tuple(calls)
+            if reply.stop_reason == "max_tokens":
+                if enlarged:
+                    return Failed(error="Truncated", message="the reply was cut off twice"), tuple(calls)
+                enlarged = True
+                current = replace(current, max_output_tokens=2 * request.max_output_tokens)
+                continue
+            try:
+                return read_reply(reply.text, expected), tuple(calls)
+            except ContractError as error:
+                if corrections == MAX_CORRECTIONS:
+                    return Unreadable(problems=tuple(error.problems)), tuple(calls)
+                corrections += 1
+                current = _corrective(
+                    replace(request, max_output_tokens=current.max_output_tokens), reply.text, error, tag
+                )
+
+    def _recorded_call(self, request: Request, asked: Asked) -> Call | None:
+        """Return the recorded answer to this ask, or None when it was never answered or its turn is retried."""
+        if asked.where in self.recorded.turns:
+            return None
+        for tries in range(asked.tries_before):
+            attempt = self.recorded.attempts[AttemptKey(asked.where, asked.ask, tries)]
+            if isinstance(attempt.outcome, AttemptResponse):
+                key = self.pool.key_of(request)
+                if attempt.outcome.key != key:
+                    raise _mismatch(asked.where, attempt.outcome.key, key)
+                return self._restore(attempt.outcome, tries)
+        return None
+
+    def _recorded_calls(self, where: Where, key: str) -> tuple[Call, ...]:
+        """Return the latest answer to each ask of a turn that ended."""
+        calls: list[Call] = []
+        for ask in range(MAX_CORRECTIONS + 2):
+            latest: Call | None = None
+            for tries in range(self.recorded.next_attempt(where, ask)):
+                attempt = self.recorded.attempts[AttemptKey(where, ask, tries)]
+                if ask == 0 and attempt.reserved.key != key:
+                    raise _mismatch(where, attempt.reserved.key, key)
+                if isinstance(attempt.outcome, AttemptResponse):
+                    latest = self._restore(attempt.outcome, tries)
+            if latest is not None:
+                calls.append(latest)
+        return tuple(calls)
+
+    def _restore(self, response: AttemptResponse, tries: int) -> Call:
+        completion = completion_from_json(expand(response.completion, self.recorded.texts))
+        return Call(response.key, completion, response.cost_nano, response.estimated, tries, paid_nano=0)
+
+
+def _corrective(request: Request, reply: str, error: ContractError, tag: str) -> Request:
+    """Return the request again with the last reply and its errors, both as fenced data; nothing else is repeated."""
+    block = Block(
+        f"{fence(tag, {'errors': error.problems, 'last_reply': reply}, label='correction')}\n{MEND}\n", cache=False
+    )
+    *before, last = request.messages
+    return replace(request, messages=(*before, Message(last.role, (*last.blocks, block))))
+
+
+def _error(outcome: Unreadable | Failed) -> dict[str, Any]:
+    if isinstance(outcome, Failed):
+        return {"type": outcome.error, "message": outcome.message}
+    return {"type": "ContractError", "message": "; ".join(outcome.problems)}
+
+
+def _mismatch(where: Where, recorded: str, now: str) -> ResumeMismatchError:
+    return ResumeMismatchError(
+        f"{where.label()} was asked with key {recorded[:12]} and would now be asked with {now[:12]}",
+        hint="A prompt, schema, model or the evidence changed: start a new run with --run-id.",
+    )
