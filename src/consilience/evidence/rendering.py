@@ -186,7 +186,7 @@ def render_view_block(*, question: Question, view: View, tag: str) -> str:
     return fill(_VIEW_BLOCK, values)
 
 
-def render_turn_block(  # noqa: PLR0913 - one argument per fence of the layout
+def render_turn_block(
     *,
     tag: str,
     task_line: str,
