@@ -1,0 +1,75 @@
+# The project's commands. Each makes .venv first, from the hashed lock; nothing else need be typed or installed.
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+# Newest first; each is tried by running it, since a launcher may stand for an interpreter that is not there.
+PYTHONS := python3.13 python3.12 python3.11 python3 python
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help env demo test test-slow check bench lock
+
+help:
+	@echo "make demo       the whole thing offline, on a synthetic town"
+	@echo "make test       the fast tests and every documented example"
+	@echo "make test-slow  kill campaign, coverage studies, whole data sets"
+	@echo "make check      formatting, lint, types, direction of imports"
+	@echo "make bench      all benchmarks; rewrites benchmarks/RESULTS.md"
+	@echo "make lock       writes requirements.lock anew from pyproject.toml (needs uv)"
+
+env: $(READY)
+
+demo: $(READY)
+	$(BIN)/consilience demo
+
+test: $(READY)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --doctest-modules src tests
+
+test-slow: $(READY)
+	$(BIN)/python -m pytest -m slow tests
+
+check: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+bench: $(READY)
+	$(BIN)/python benchmarks/run.py
+
+# The pins stay as they are unless pyproject.toml asks for others; UPGRADE=--upgrade moves all of them.
+lock:
+	@uv=$$(command -v uv || command -v $(BIN)/uv) || { echo "make lock needs uv: pip install uv" >&2; exit 1; }; \
+	$$uv pip compile --universal --python-version 3.11 --extra dev --extra report --generate-hashes \
+	  --custom-compile-command "make lock" $(UPGRADE) --quiet pyproject.toml -o requirements.lock
+
+$(READY): requirements.lock pyproject.toml
+	@set -eu; \
+	python=; \
+	for name in $(PYTHONS); do \
+	  if "$$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then python=$$name; break; fi; \
+	done; \
+	if [ -z "$$python" ]; then \
+	  echo "Consilience needs Python 3.11 or newer and found none of: $(PYTHONS). Install one and run make again." >&2; \
+	  exit 1; \
+	fi; \
+	fresh=; \
+	$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || fresh=1; \
+	if command -v uv >/dev/null; then \
+	  echo "Making $(VENV) with uv"; \
+	  if [ -n "$$fresh" ]; then uv venv --quiet --clear --python "$$python" $(VENV); fi; \
+	  install="uv pip install --quiet --python $(BIN)/python"; \
+	else \
+	  echo "Making $(VENV) with venv and pip"; \
+	  if [ -n "$$fresh" ]; then \
+	    "$$python" -m venv --clear $(VENV) || { \
+	      echo "$$python cannot make environments: install its venv package (Debian: python3-venv) or uv." >&2; exit 1; }; \
+	  fi; \
+	  $(BIN)/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m ensurepip >/dev/null; \
+	  install="$(BIN)/python -m pip install --quiet --disable-pip-version-check"; \
+	fi; \
+	$$install --require-hashes -r requirements.lock; \
+	$$install --no-deps --no-build-isolation -e .; \
+	touch $@
