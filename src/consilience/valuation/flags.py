@@ -24,7 +24,7 @@ FLAGS: dict[str, str] = {
     "same_price_resale": "the parcel sold at exactly this price 1 to 365 days before",
     "duplicate": "the parcel has an earlier row with this date and price",
     "shared_date_price": "another parcel sold on this day at this price: perhaps one deed for several parcels; kept",
-    "flip": "the parcel sold at most 365 days before and the price rose by more than half",
+    "flip": "the parcel sold 1 to 365 days before and the price rose by more than half",
     "built_after_sale": "the year built is later than the year of sale",
     "renovated_after_sale": "the year renovated is later than the year of sale",
     "impossible_value": "more than 20 bedrooms or bathrooms, a negative count, under 10 m2, or a year before 1500",
@@ -180,7 +180,7 @@ def _from_other_sales() -> dict[str, pl.Expr]:
     return {
         "duplicate": gap_same_price == 0,
         "same_price_resale": gap_same_price.is_between(1, WINDOW_DAYS),
-        "flip": (gap <= WINDOW_DAYS) & (price > FLIP_RATIO * price.shift(1).over("parcel_id")),
+        "flip": gap.is_between(1, WINDOW_DAYS) & (price > FLIP_RATIO * price.shift(1).over("parcel_id")),
         # Rows are sorted by parcel within a day, so one parcel's rows are first and last of their group.
         "shared_date_price": parcel.first().over("sale_date", "price") != parcel.last().over("sale_date", "price"),
         "zero_distance_neighbour": pl.all_horizontal(pl.col(name).is_not_null() for name in place)

@@ -241,7 +241,8 @@ def _places(rng: np.random.Generator, n: int) -> tuple[pl.DataFrame, Floats]:
 def _nearest_centre_km(lat: Floats, lng: Floats) -> Floats:
     squeeze = np.cos(np.radians(ORIGIN[0]))
     degrees = [np.hypot(lat - centre.lat, (lng - centre.lng) * squeeze) for centre in REGION.centres]
-    return KM_PER_DEGREE * np.minimum(degrees[0], degrees[1])
+    nearest: Floats = KM_PER_DEGREE * np.minimum.reduce(degrees)
+    return nearest
 
 
 @dataclass(frozen=True)

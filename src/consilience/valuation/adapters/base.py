@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 import polars as pl
+from polars.exceptions import PolarsError
 
 from consilience.errors import ConfigError, DataError
 from consilience.registry import nearest
@@ -92,7 +93,12 @@ def build(adapter: Adapter, path: Path, *, row_limit: int = ROW_LIMIT, exclusion
         ConfigError: An exclusion rule is unknown.
     """
     raw = adapter.read(path, row_limit=row_limit)
-    excluded = exclude(validate(adapter.to_analytic(raw)), exclusions)
+    try:
+        frame = adapter.to_analytic(raw)
+    except PolarsError as error:
+        reason = str(error).splitlines()[0]
+        raise DataError(f"{path.name} does not fit: {reason}", hint="Check the types of its columns.") from error
+    excluded = exclude(validate(frame), exclusions)
     currencies = excluded.kept["currency"].unique().sort().to_list()
     if len(currencies) != 1:
         found = ", ".join(currencies) or "none"
@@ -139,7 +145,7 @@ def read_text_table(
         raise DataError(
             f"{path} is not {encoding} (byte {error.start})", hint="Name its encoding, such as cp1252."
         ) from error
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except (PolarsError, OSError) as error:
         reason = str(error).splitlines()[0]
         raise DataError(f"{path} is no table: {reason}", hint="Check delimiter and quotes.") from error
     refuse_rows(path, frame.height, row_limit)
@@ -189,15 +195,24 @@ def parse(frame: pl.DataFrame, column: str, values: pl.Expr, what: str) -> pl.Se
 def fill_absent(frame: pl.DataFrame) -> pl.DataFrame:
     """Return the frame with every analytic column but ``flags`` in its type; columns it lacks are null.
 
+    Raises:
+        DataError: A count is no whole number.
+
     Example:
         >>> fill_absent(pl.DataFrame({"price": [1]})).schema["price"]
         Float64
     """
-    return frame.with_columns(
-        (pl.col(name).cast(dtype) if name in frame.columns else pl.lit(None, dtype=dtype).alias(name))
-        for name, dtype in ANALYTIC.items()
-        if name != "flags"
-    )
+    typed = []
+    for name, dtype in ANALYTIC.items():
+        if name not in frame.columns:
+            typed.append(pl.lit(None, dtype=dtype).alias(name))
+        elif dtype == pl.Int32:
+            value = pl.col(name)
+            whole = pl.when(value == value.round()).then(value).cast(dtype, strict=False).alias(name)
+            typed.append(pl.lit(parse(frame, name, whole, "a whole number")))
+        else:
+            typed.append(pl.col(name).cast(dtype))
+    return frame.with_columns(column for column, name in zip(typed, ANALYTIC, strict=True) if name != "flags")
 
 
 def distance_to_centres(region: RegionMap) -> pl.Expr:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,7 +47,7 @@ class CsvMapping(Strict):
             sale and assessments of the roll without being named.
         observations: Analytic column → its own rule.
         region: What the place columns mean, centres and bounds.
-        delimiter: One character.
+        delimiter: One ASCII character.
         decimal_comma: Numbers read ``1,5``.
         encoding: Name of the text encoding.
         null_values: Texts that mean "unknown", beside the empty one.
@@ -74,7 +73,7 @@ class CsvMapping(Strict):
     observed: Observation
     observations: dict[str, Observation] = Field(default_factory=dict)
     region: RegionMap
-    delimiter: str = Field(default=",", min_length=1, max_length=1)
+    delimiter: str = Field(default=",", pattern=r"^[\t -~]$")
     decimal_comma: bool = False
     encoding: str = "utf-8"
     null_values: tuple[str, ...] = Field(default=("NA",), strict=False)
@@ -89,7 +88,7 @@ class CsvMapping(Strict):
     @classmethod
     def _known_encoding(cls, value: str) -> str:
         try:
-            codecs.lookup(value)
+            "a".encode(value)
         except LookupError:
             raise ValueError(f'unknown encoding "{value}"; such as utf-8, cp1252, latin-1') from None
         return value
