@@ -38,24 +38,29 @@ class RunLock:
     def __enter__(self) -> Self:
         try:
             handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+            try:
+                self._take(handle)
+            except BaseException:
+                os.close(handle)
+                raise
         except OSError as error:
             raise JournalError(
                 f"the run folder {self.path.parent} cannot be locked: {error}",
                 hint="Choose a results folder that exists and can be written.",
             ) from error
+        self._handle = handle
+        return self
+
+    def _take(self, handle: int) -> None:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            holder = _holder(os.pread(handle, 4096, 0))
-            os.close(handle)
             raise JournalError(
-                f"another process works on the run {self.path.parent}: {holder}",
+                f"another process works on the run {self.path.parent}: {_holder(os.pread(handle, 4096, 0))}",
                 hint="Wait until it ends, or stop it, then run the command again.",
             ) from error
         os.ftruncate(handle, 0)
         os.pwrite(handle, json.dumps({"pid": os.getpid(), "host": platform.node()}).encode(), 0)
-        self._handle = handle
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from consilience.core.canonical import canonical_json, sha256_hex, tagged_hash
 from consilience.errors import IntegrityError
@@ -96,30 +96,37 @@ class Scan:
 
     def __iter__(self) -> Iterator[Record]:
         present = segments(self._folder)
-        for number in range(1, max(present, default=0) + 1):
-            self.segment, self.size = number, 0
-            if number not in present:
-                self._damaged("the file is missing")
-                return
-            with segment_path(self._folder, number).open("rb") as lines:
-                for line in lines:
-                    if not line.endswith(b"\n"):
-                        self.torn_bytes = len(line)
-                        break
-                    record = self._record(line)
-                    if isinstance(record, str):
-                        self._damaged(record)
-                        return
-                    self.head, self.count = record.hash, record.seq
-                    self.size += len(line)
-                    yield record
-            if self.torn_bytes and number != present[-1]:
-                self._damaged("the record is cut off")
-                return
+        try:
+            for number in range(1, max(present, default=0) + 1):
+                self.segment, self.size = number, 0
+                with segment_path(self._folder, number).open("rb") as lines:
+                    yield from self._records(lines)
+                if self.torn_bytes and number != present[-1]:
+                    self.damage = self.here("the record is cut off")
+                if self.damage is not None:
+                    return
+        except FileNotFoundError:
+            self.damage = self.here("the file is missing")
+        except OSError as error:
+            self.damage = self.here(f"the file cannot be read: {error}")
 
-    def _damaged(self, reason: str) -> None:
+    def _records(self, lines: BinaryIO) -> Iterator[Record]:
+        for line in lines:
+            if not line.endswith(b"\n"):
+                self.torn_bytes = len(line)
+                return
+            record = self._record(line)
+            if isinstance(record, str):
+                self.damage = self.here(record)
+                return
+            self.head, self.count = record.hash, record.seq
+            self.size += len(line)
+            yield record
+
+    def here(self, reason: str) -> Damage:
+        """Return a damage at the place the scan has reached."""
         path = segment_path(self._folder, self.segment)
-        self.damage = Damage(file=path.name, record=self.count + 1, offset=self.size, reason=reason)
+        return Damage(file=path.name, record=self.count + 1, offset=self.size, reason=reason)
 
     def _record(self, line: bytes) -> Record | str:
         """Return the next record, or what is wrong with it."""
@@ -128,7 +135,7 @@ class Scan:
         if line != HEAD + digest.encode("latin-1") + MIDDLE + body + TAIL:
             return "the record is not framed as written"
         try:
-            values = json.loads(body)
+            values = json.loads(body.decode("ascii"))
             previous = genesis(str(values.get("run_id"))) if self.head is None else self.head
             if chain(previous, body) != digest:
                 return "the hash does not fit the record and the one before it"
@@ -145,10 +152,8 @@ class Scan:
             return f"the record is numbered {record.seq}"
         if (record.seq == 1) != isinstance(record.event, RunStarted):
             return "a journal starts once, with run.started"
-        if isinstance(record.event, RunFinished) and (record.event.events, record.event.head) != (
-            self.count,
-            self.head,
-        ):
+        event, before = record.event, (self.count, self.head)
+        if isinstance(event, RunFinished) and (event.events, event.head) != before:
             return "run.finished names another count or head"
         return None
 

@@ -142,6 +142,8 @@ class JournalWriter:
         if seq <= self._durable:
             return
         self._alive()
+        if seq > self._count:
+            raise JournalError(f"record {seq} was never appended", hint="Mend the calling code.")
         flushing = self._flushing
         batch = flushing if flushing is not None and seq <= flushing.last else self._collecting
         if batch.led:
@@ -275,6 +277,8 @@ class JournalWriter:
             self._handle = self._files.open_append(segment_path(self._folder, scan.segment))
             self._files.fsync(self._handle)
         except OSError as error:
+            if self._handle is not None:
+                self._files.close(self._handle)
             raise JournalError(
                 f"the journal in {self._folder} cannot be opened for writing: {error}",
                 hint="Mend the cause (free space, permissions) and run the command again.",

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from consilience.errors import IntegrityError
+from consilience.journal.events import AttemptLost, AttemptReserved, AttemptResponse, TextStored, Where
+from consilience.journal.reader import AttemptKey, RunState, Texts, expand, fold, read_events
+from consilience.journal.writer import JournalWriter
+
+Write = Callable[..., JournalWriter]
+TURN = Where(item="a", round=0, seat="analyst_01", kind="estimate", sample=0)
+
+
+def test_fold_holds_what_resume_needs(tmp_path: Path, write: Write, small_run: list[Any]) -> None:
+    write(tmp_path, small_run)
+    state = fold(tmp_path)
+    assert state.started == small_run[0][0]
+    assert state.finished
+    assert state.items_started == {"a": small_run[1][0]}
+    assert state.items_finished == {"a": small_run[7][0]}
+    assert state.turns == {TURN: small_run[6][0]}
+    assert state.answers == {"k1": small_run[5][0]}
+    assert state.spent_nano == 700
+    assert state.lost() == {}
+    assert state.next_attempt(TURN, 0) == 2
+    assert state.next_attempt(TURN, 1) == 0
+
+
+def test_an_attempt_without_outcome_is_lost_and_charged_as_reserved(
+    tmp_path: Path, write: Write, small_run: list[Any]
+) -> None:
+    write(tmp_path, small_run[:5], finish=False)
+    state = fold(tmp_path)
+    assert list(state.lost()) == [AttemptKey(TURN, 0, 1)]
+    assert (state.spent_nano, state.finished) == (1_000, False)
+    write(tmp_path, [(AttemptLost(key="k1", ask=0, attempt=1, charged_nano=1_000), TURN)], finish=False)
+    state = fold(tmp_path)
+    assert (state.lost(), state.spent_nano, state.next_attempt(TURN, 0)) == ({}, 1_000, 2)
+
+
+def test_an_unknown_cost_is_unknown(tmp_path: Path, write: Write, small_run: list[Any]) -> None:
+    unpriced = AttemptReserved(**{**small_run[2][0].__dict__, "reserved_nano": None})
+    answer = AttemptResponse(**{**small_run[5][0].__dict__, "attempt": 0, "cost_nano": None})
+    write(tmp_path, [small_run[0], (unpriced, TURN), (answer, TURN)])
+    state = fold(tmp_path)
+    assert [attempt.charged_nano for attempt in state.attempts.values()] == [None]
+    assert state.spent_nano == 0
+
+
+@pytest.mark.parametrize(
+    ("order", "problem"),
+    [([0, 2, 2], "reserved before"), ([0, 3], "never reserved"), ([0, 2, 3, 3], "outcome already")],
+)
+def test_contradictions_are_named(
+    tmp_path: Path, write: Write, small_run: list[Any], order: list[int], problem: str
+) -> None:
+    write(tmp_path, [small_run[index] for index in order], finish=False)
+    with pytest.raises(IntegrityError, match=f"journal record {len(order)} .*item a, round 0.*{problem}"):
+        fold(tmp_path)
+
+
+def test_bodies_stay_on_disk(tmp_path: Path, write: Write, small_run: list[Any]) -> None:
+    write(tmp_path, small_run)
+    assert all(attempt.reserved.body == {} for attempt in fold(tmp_path).attempts.values())
+    assert [r.event.body for r in read_events(tmp_path) if isinstance(r.event, AttemptReserved)] == [
+        {"prompt": "Price?"}
+    ] * 2
+
+
+def test_a_missing_text_is_an_error_and_a_changed_one_too(tmp_path: Path, write: Write, small_run: list[Any]) -> None:
+    with pytest.raises(IntegrityError, match="text ab is not in the journal"):
+        expand([{"$text": "ab"}], {})
+    write(tmp_path, [small_run[0], (TextStored(sha256="f" * 64, text="other"), Where())])
+    texts = fold(tmp_path).texts
+    with pytest.raises(IntegrityError, match="not what was written"):
+        texts["f" * 64]
+
+
+def test_no_journal_is_an_empty_state(tmp_path: Path) -> None:
+    state = fold(tmp_path)
+    assert state == RunState(state.texts)
+    assert list(Texts(tmp_path)) == []
