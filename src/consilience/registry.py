@@ -79,7 +79,7 @@ class Registry(Generic[T]):
         if self._loaded:
             return
         self._loaded = True
-        for point in entry_points(group=self._group):
+        for point in entry_points(group=self._group or ""):
             entry = cast("T", point.load())
             self._add(entry)
             dist = point.dist

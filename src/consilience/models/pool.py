@@ -6,6 +6,7 @@ was answered can be lost, and nothing is sent that the cap would not bear.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -56,7 +57,6 @@ class Call:
         cost_nano: Cost at list price; None where no price is known.
         estimated: The cost is the reservation, since no usage was reported.
         retries: How many tries failed before it.
-        paid_nano: What this process paid for it, failed tries included; 0 when it came from the record.
     """
 
     key: str
@@ -64,7 +64,6 @@ class Call:
     cost_nano: int | None
     estimated: bool
     retries: int
-    paid_nano: int
 
 
 @dataclass(frozen=True)
@@ -86,6 +85,13 @@ class Asked:
     envelope: Envelope | None
 
 
+@dataclass
+class Stop:
+    """A request to stop that whoever runs the pool may set at any time."""
+
+    requested: bool = False
+
+
 class ModelPool:
     """All models of a run on one budget and one journal.
 
@@ -96,9 +102,14 @@ class ModelPool:
         journal: The run's record.
         limits: How models are called.
         jitter: Uniform numbers on [0, 1) for the back-off.
+        stop: When requested, nothing more leaves; what is in flight is finished and recorded.
+
+    Attributes:
+        live_calls: Calls that left in this process.
+        paid_nano: What this process was charged, by item; failed tries included.
     """
 
-    def __init__(  # noqa: PLR0913 - the six things a call depends on
+    def __init__(
         self,
         models: Mapping[str, Model],
         *,
@@ -107,6 +118,7 @@ class ModelPool:
         journal: JournalWriter,
         limits: Limits,
         jitter: Callable[[], float],
+        stop: Stop,
     ) -> None:
         self._models = models
         self._prices = prices
@@ -115,12 +127,9 @@ class ModelPool:
         self._limits = limits
         self._jitter = jitter
         self._slots = {name: anyio.Semaphore(limits.concurrency, fast_acquire=True) for name in models}
-        self._stopping = False
+        self._stop = stop
         self.live_calls = 0
-
-    def stop(self) -> None:
-        """Let nothing more leave; what is in flight is finished and recorded."""
-        self._stopping = True
+        self.paid_nano: Counter[str] = Counter()
 
     def model(self, model_id: str) -> Model:
         """Return the model with this id.
@@ -150,13 +159,11 @@ class ModelPool:
         model = self.model(request.model)
         limits = self._limits
         began = anyio.current_time()
-        paid = 0
         for number in range(limits.attempts):
             async with self._slots[request.model]:
                 outcome, charged = await self._attempt(model, request, asked, asked.tries_before + number)
-            paid += charged or 0
             if isinstance(outcome, _Answer):
-                return Call(outcome.key, outcome.completion, charged, outcome.estimated, number, paid)
+                return Call(outcome.key, outcome.completion, charged, outcome.estimated, number)
             wait = self._wait(outcome, number)
             if wait is None or number + 1 == limits.attempts:
                 raise outcome
@@ -182,7 +189,7 @@ class ModelPool:
         self, model: Model, request: Request, asked: Asked, attempt: int
     ) -> tuple[_Answer | ModelError, int | None]:
         """Make one try; return its outcome and what it was charged."""
-        if self._stopping:
+        if self._stop.requested:
             raise StoppedError("the run was asked to stop", hint="Run the same command again to resume it.")
         body = model.wire_body(request)
         key = call_key(model.identity, body, replicate=request.replicate)
@@ -237,6 +244,7 @@ class ModelPool:
     ) -> None:
         seq = self._journal.append(event, where)
         self._budget.settle(reservation, charged or 0)
+        self.paid_nano[where.item or ""] += charged or 0
         await self._journal.durable(seq)
 
     async def _send(self, model: Model, request: Request) -> Completion | ModelError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, Literal
@@ -231,16 +231,24 @@ class ItemSession:
             replicate=turn.sample,
         )
 
-    def bound_nano(self, protocol: Protocol, prices: Mapping[str, Price | Literal["free"] | None]) -> int | None:
+    def bound_nano(
+        self,
+        protocol: Protocol,
+        prices: Mapping[str, Price | Literal["free"] | None],
+        *,
+        ended: Container[Where] = (),
+    ) -> int | None:
         """Return what the item may cost at worst, corrections apart; None when a model has no price.
 
         Every planned turn at its bytes of input (each other seat's row, summary and critiques at an allowance) and the
-        whole output limit.
+        whole output limit; turns in ``ended`` cost nothing more.
         """
         total = 0
         for seat, block in zip(self._seats, self._view_blocks, strict=True):
             fixed = len(self._systems[seat.label].encode()) + len(block.encode("utf-8", "surrogatepass"))
             for kind, round_ in protocol.plan():
+                if Where(self.question.id, round_, seat.label, kind, 0) in ended:
+                    continue
                 state = STATE_BYTES_PER_SEAT * (len(self._seats) - 1) if round_ else 0
                 bound = bound_nano(
                     input_tokens=fixed + state + len(self._prompts.tasks[kind]) + len(str(self._contract.schema)),

@@ -33,7 +33,7 @@ class Shown:
     consensus_of_others: Any
 
 
-def committee_state(  # noqa: PLR0913 - what a state depends on
+def committee_state(
     *,
     question: Question,
     turn: Turn,

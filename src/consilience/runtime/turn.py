@@ -157,7 +157,7 @@ class TurnTaker:
 
     def _restore(self, response: AttemptResponse, tries: int) -> Call:
         completion = completion_from_json(expand(response.completion, self.recorded.texts))
-        return Call(response.key, completion, response.cost_nano, response.estimated, tries, paid_nano=0)
+        return Call(response.key, completion, response.cost_nano, response.estimated, tries)
 
 
 def _corrective(request: Request, reply: str, error: ContractError, tag: str) -> Request:

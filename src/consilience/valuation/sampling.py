@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from consilience.errors import ConfigError, DataError
+from consilience.experiments.parquet import read_parquet, write_parquet
 from consilience.registry import nearest
-from consilience.valuation.parquet import read_parquet, write_parquet
 
 TIERS: dict[str, int] = {"pilot": 24, "validation": 240, "full": 1_140}
 """Tiers and their sizes, each within the next."""

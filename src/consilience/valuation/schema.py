@@ -12,8 +12,9 @@ from pydantic import Field, ValidationError, model_validator
 
 from consilience.core.question import Strict
 from consilience.errors import DataError
+from consilience.experiments.parquet import read_parquet, write_parquet
+from consilience.experiments.storage import write_whole
 from consilience.registry import nearest
-from consilience.valuation.parquet import read_parquet, write_parquet, write_whole
 
 ANALYTIC: pl.Schema = pl.Schema(
     {

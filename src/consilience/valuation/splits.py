@@ -11,8 +11,8 @@ from pathlib import Path
 import polars as pl
 
 from consilience.errors import ConfigError, DataError
+from consilience.experiments.parquet import read_parquet, write_parquet
 from consilience.registry import nearest
-from consilience.valuation.parquet import read_parquet, write_parquet
 from consilience.valuation.schema import MONTH_ONLY, available_date
 
 PERIODS = ("train", "validation", "test", "holdout")

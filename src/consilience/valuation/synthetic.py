@@ -16,7 +16,7 @@ import numpy.typing as npt
 import polars as pl
 
 from consilience.errors import ConfigError
-from consilience.valuation.parquet import write_parquet
+from consilience.experiments.parquet import write_parquet
 from consilience.valuation.schema import ANALYTIC, Bounds, Centre, RegionMap
 
 Floats = npt.NDArray[np.float64]

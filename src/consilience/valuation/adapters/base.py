@@ -13,9 +13,9 @@ import polars as pl
 from polars.exceptions import PolarsError
 
 from consilience.errors import ConfigError, DataError
+from consilience.experiments.parquet import refuse_rows
 from consilience.registry import nearest
 from consilience.valuation.flags import exclude, flag_counts
-from consilience.valuation.parquet import refuse_rows
 from consilience.valuation.schema import ANALYTIC, IDENTITY, Manifest, Observation, RegionMap, validate
 
 ROW_LIMIT = 10_000_000

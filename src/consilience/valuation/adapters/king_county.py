@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import polars as pl
 
+from consilience.experiments.parquet import read_parquet
 from consilience.valuation.adapters.base import (
     M2_PER_SQFT,
     ROW_LIMIT,
@@ -19,7 +20,6 @@ from consilience.valuation.adapters.base import (
     require_columns,
 )
 from consilience.valuation.flags import annotate
-from consilience.valuation.parquet import read_parquet
 from consilience.valuation.schema import Bounds, Centre, Observation, RegionMap
 
 CSV_NAMES = {"id": "parcel_id", "date": "sale_date", "long": "lon"}

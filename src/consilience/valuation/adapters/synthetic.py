@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import polars as pl
 
+from consilience.experiments.parquet import read_parquet
 from consilience.valuation.adapters.base import ROW_LIMIT, Adapter, fill_absent, require_columns
 from consilience.valuation.flags import annotate
-from consilience.valuation.parquet import read_parquet
 from consilience.valuation.schema import Observation, RegionMap
 from consilience.valuation.synthetic import MARKET_SALE, RAW_SCHEMA, REGION
 

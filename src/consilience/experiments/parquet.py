@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
 from polars.exceptions import PolarsError
 
 from consilience.errors import DataError
+from consilience.experiments.storage import write_whole
 
 
 def write_parquet(frame: pl.DataFrame, path: Path) -> None:
@@ -21,32 +19,6 @@ def write_parquet(frame: pl.DataFrame, path: Path) -> None:
         DataError: The folder cannot be written or the disk is full.
     """
     write_whole(path, lambda target: frame.write_parquet(target, compression="zstd", statistics=True))
-
-
-def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Let ``write`` fill a temporary file beside ``path``, then put it in the place of ``path`` in one step.
-
-    Raises:
-        DataError: The folder cannot be written or the disk is full; the old file is as it was.
-    """
-    temporary: Path | None = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        temporary = Path(name)
-        os.close(handle)
-        temporary.chmod(0o644)
-        write(temporary)
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
-        raise DataError(
-            f"{path} cannot be written: {error.strerror or error}",
-            hint="Check the folder's permissions and the free space; nothing was changed.",
-        ) from error
 
 
 def read_parquet(path: Path, *, row_limit: int | None = None) -> pl.DataFrame:

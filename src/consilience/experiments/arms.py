@@ -1,0 +1,106 @@
+"""Arms: the treatments that a study compares, declared in ``configs/treatments.yaml``."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from consilience.config import load_packaged
+from consilience.core.role import ALL_SECTIONS, Role
+from consilience.errors import ConfigError, PlanError
+from consilience.models.pool import Limits
+from consilience.models.request import Effort
+from consilience.protocols import PROTOCOLS, Debate, Protocol
+from consilience.registry import nearest
+
+
+class Treatment(BaseModel):
+    """One arm.
+
+    Attributes:
+        protocol: ``{name: {parameter: value}}``.
+        panel: Name of a roster of the application.
+        full_view: Every role sees the whole packet.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    protocol: dict[str, dict[str, Any]] = Field(min_length=1, max_length=1)
+    panel: str
+    full_view: bool = False
+
+    def make_protocol(self, *, rounds: int | None = None) -> Protocol:
+        """Return the protocol, with another number of rounds where that is asked for.
+
+        Raises:
+            ConfigError: Unknown protocol or parameter.
+            PlanError: The protocol has no rounds, or the number is out of range.
+
+        Example:
+            >>> treatment("G_debate").make_protocol(rounds=4).rounds
+            4
+        """
+        ((name, parameters),) = self.protocol.items()
+        cls = PROTOCOLS[name]
+        known = {field.name for field in fields(cls)}
+        for parameter in parameters:
+            if parameter not in known:
+                raise ConfigError(f'protocol {name}: unknown parameter "{parameter}"', hint=nearest(parameter, known))
+        if rounds is not None:
+            if "rounds" not in known:
+                raise PlanError(f"protocol {name} has no rounds", hint="Leave --rounds out for this arm.")
+            parameters = {**parameters, "rounds": rounds}
+        return cls(**parameters)
+
+    def views(self, roles: tuple[Role, ...]) -> tuple[Role, ...]:
+        """Return the roles with the views of this arm."""
+        if not self.full_view:
+            return roles
+        return tuple(role.model_copy(update={"view": (ALL_SECTIONS,)}) for role in roles)
+
+
+class Treatments(BaseModel):
+    """All declared arms."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    treatments: dict[str, Treatment]
+
+
+class Budgets(BaseModel):
+    """Limits of every call."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_output_tokens: int = Field(gt=0)
+    effort: Effort
+    limits: Limits
+
+
+def treatment(arm: str) -> Treatment:
+    """Return the treatment of an arm.
+
+    Raises:
+        ConfigError: No such arm; the nearest one is named.
+    """
+    declared = load_packaged("configs/treatments.yaml", Treatments).treatments
+    if arm not in declared:
+        raise ConfigError(f'unknown arm "{arm}"', hint=nearest(arm, declared))
+    return declared[arm]
+
+
+def arm_label(arm: str, protocol: Protocol) -> str:
+    """Return the label of an arm in tables; debates spell their planned rounds out.
+
+    Example:
+        >>> arm_label("G_debate", Debate(rounds=2))
+        'G_debate_r2'
+    """
+    return f"{arm}_r{protocol.rounds}" if isinstance(protocol, Debate) else arm
+
+
+def load_budgets() -> Budgets:
+    """Return the limits that ship with the package."""
+    return load_packaged("configs/budgets.yaml", Budgets)

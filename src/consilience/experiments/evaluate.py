@@ -1,0 +1,399 @@
+"""What the arms were worth: errors, coverage and cost of each, and its difference from the single agent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from consilience.errors import DataError, PlanError
+from consilience.experiments.predictions import EXPOSURES, SIMULATED_PREFIX, STATUSES, validate_predictions
+from consilience.inference.bootstrap import (
+    ClusterSummary,
+    analysis_rng,
+    bootstrap_medians,
+    cluster_weights,
+    draws_digest,
+    summarise_clusters,
+)
+from consilience.inference.intervals import DifferenceInterval, difference_interval
+from consilience.registry import nearest
+from consilience.scoring.interval import covered, width
+from consilience.scoring.point import FloatArray, absolute_percentage_error
+from consilience.scoring.summaries import PointSummary, Share, share, summarise_points
+
+_SHOWN: Final = 5
+
+
+@dataclass(frozen=True)
+class ArmResult:
+    """One arm under one aggregation rule. All its items stay in the counts; errors are of the answered ones.
+
+    Attributes:
+        arm: Name of the arm.
+        aggregation: Rule whose rows these are.
+        committee: Names of its committees, joined by ``, ``.
+        simulated: Every row comes from a simulated or synthetic run.
+        n_items: Items put to the arm.
+        outcomes: Count of items by status, every status named.
+        points: Errors of the answered items; None when none was answered.
+        coverage50: Share of truths in [q25, q75] with its Wilson interval; None without quantiles.
+        coverage90: Share of truths in [q05, q95] with its Wilson interval; None without quantiles.
+        width90: Median of ``(q95 - q05) / point``; None without quantiles.
+        cost_usd: Cost over all items, answered or not; None as soon as one item's cost is unknown.
+        tokens: Tokens over all items; None as soon as one item's are unknown.
+        difference: MdAPE minus that of the baseline arm on the common items (negative: this arm is better), as a
+            share, with its cluster-bootstrap interval; None for the baseline itself and where there is none to give.
+    """
+
+    arm: str
+    aggregation: str
+    committee: str
+    simulated: bool
+    n_items: int
+    outcomes: dict[str, int]
+    points: PointSummary | None
+    coverage50: Share | None
+    coverage90: Share | None
+    width90: float | None
+    cost_usd: float | None
+    tokens: int | None
+    difference: DifferenceInterval | None
+
+    @property
+    def cost_per_item_usd(self) -> float | None:
+        """Mean cost of an item; None when the cost is unknown."""
+        return None if self.cost_usd is None else self.cost_usd / self.n_items
+
+
+@dataclass(frozen=True)
+class Resampling:
+    """How the differences were resampled.
+
+    Attributes:
+        n_items: Common items, which every arm with any answer has answered.
+        clusters: Number, dominance and effective number of their clusters.
+        n_resamples: Resamples B.
+        seed: Seed of the draws.
+        digest: SHA-256 of the draws.
+    """
+
+    n_items: int
+    clusters: ClusterSummary
+    n_resamples: int
+    seed: int
+    digest: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Arms on one set of items.
+
+    Attributes:
+        arms: One result per arm under the primary rule, sorted by arm.
+        rules: One result per arm and rule, sorted; a rule that answered fewer than the common items has no difference.
+        resampling: None when there are no common items.
+    """
+
+    arms: tuple[ArmResult, ...]
+    rules: tuple[ArmResult, ...]
+    resampling: Resampling | None
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The tables of an evaluation.
+
+    Attributes:
+        split: Split of all items; None when they have none.
+        primary: The primary aggregation rule.
+        baseline_arm: Arm that the differences are taken from.
+        overall: All items.
+        by_exposure: The same by ``before | after | unknown`` where exposure varies; else empty.
+        run_ids: Runs the predictions come from, sorted.
+        simulated: Every run is simulated or synthetic.
+        warnings: Sentences that must stand beside the tables.
+    """
+
+    split: str | None
+    primary: str
+    baseline_arm: str
+    overall: Comparison
+    by_exposure: dict[str, Comparison]
+    run_ids: tuple[str, ...]
+    simulated: bool
+    warnings: tuple[str, ...]
+
+
+def evaluate(
+    predictions: pl.DataFrame,
+    truth: pl.DataFrame,
+    *,
+    primary: str = "median",
+    baseline_arm: str = "E_single",
+    n_resamples: int = 10_000,
+    seed: int = 0,
+) -> Evaluation:
+    """Return errors, coverage and cost of every arm and its difference from the single agent.
+
+    An arm is read under the primary rule; one with a single rule under that (a baseline's ``model``), and one of single
+    seats, where all rules agree, under its first. Differences are of the median absolute percentage error over the
+    items that every arm with any answer has answered; whole clusters are drawn, the same draws for all arms and rules.
+
+    Args:
+        predictions: As `validate_predictions`; numbers, not probabilities.
+        truth: ``item_id, truth`` (> 0) and optionally ``cluster`` (null: the item is its own); may hold more items.
+        primary: Aggregation rule fixed beforehand.
+        baseline_arm: Arm that every other is compared with.
+        n_resamples: Resamples B, >= 2.
+        seed: Seed of the draws.
+
+    Raises:
+        DataError: There are no predictions, an item has no truth or two, an item stands twice for one arm and rule,
+            splits are mixed, or an answer is no positive number.
+        PlanError: The baseline arm is absent, or an arm has several rules and not the primary one.
+
+    Example:
+        >>> from consilience.experiments.predictions import predictions_frame
+        >>> told = {"committee": "c", "aggregation": "median", "run_id": "_r", "status": "answered", "n_answered": 1,
+        ...         "n_seats": 1, "exposure": "unknown"}
+        >>> frame = predictions_frame([
+        ...     told | {"item_id": item, "arm": arm, "point": point}
+        ...     for item in "ab" for arm, point in (("E_single", 110.0), ("F_independent", 105.0))])
+        >>> truth = pl.DataFrame({"item_id": ["a", "b"], "truth": [100.0, 100.0]})
+        >>> result = evaluate(frame, truth, n_resamples=10)
+        >>> round(result.overall.arms[1].difference.point, 9), result.simulated
+        (-0.05, True)
+    """
+    predictions = validate_predictions(predictions)
+    _refuse_mixtures(predictions)
+    frame = _with_truth(predictions, truth)
+    rule_of = {arm: _rule(arm, rows, primary) for (arm,), rows in frame.group_by("arm", maintain_order=True)}
+    if baseline_arm not in rule_of:
+        raise PlanError(
+            f'no run has the arm "{baseline_arm}", so no arm could be shown beside the single agent',
+            hint=f"Run it on the same items first. Arms here: {', '.join(sorted(rule_of))}.",
+        )
+    compare = _Compare(rule_of=rule_of, baseline_arm=baseline_arm, n_resamples=n_resamples, seed=seed)
+    overall = compare(frame, part="all")
+    levels = [level for level in EXPOSURES if (frame["exposure"] == level).any()]
+    by_exposure = {
+        level: compare(frame.filter(pl.col("exposure") == level), part=level) for level in levels if len(levels) > 1
+    }
+    run_ids = tuple(sorted(frame["run_id"].unique()))
+    return Evaluation(
+        split=frame["split"][0],
+        primary=primary,
+        baseline_arm=baseline_arm,
+        overall=overall,
+        by_exposure=by_exposure,
+        run_ids=run_ids,
+        simulated=_simulated(run_ids),
+        warnings=(*_about_rows(run_ids, levels), *_about_comparison(overall, baseline_arm)),
+    )
+
+
+@dataclass(frozen=True)
+class _Compare:
+    rule_of: Mapping[str, str]
+    baseline_arm: str
+    n_resamples: int
+    seed: int
+
+    def __call__(self, frame: pl.DataFrame, *, part: str) -> Comparison:
+        frames = {
+            (str(arm), str(rule)): rows
+            for (arm, rule), rows in frame.sort("arm", "aggregation", "item_id").group_by(
+                ["arm", "aggregation"], maintain_order=True
+            )
+        }
+        primary = {
+            (arm, rule): frames[arm, rule] for arm, rule in sorted(self.rule_of.items()) if (arm, rule) in frames
+        }
+        resampling, differences = self._differences(frames, primary, part=part)
+        results = {key: _arm_result(key, rows, differences.get(key)) for key, rows in frames.items()}
+        return Comparison(
+            arms=tuple(results[key] for key in primary), rules=tuple(results.values()), resampling=resampling
+        )
+
+    def _differences(
+        self,
+        frames: Mapping[tuple[str, str], pl.DataFrame],
+        primary: Mapping[tuple[str, str], pl.DataFrame],
+        *,
+        part: str,
+    ) -> tuple[Resampling | None, dict[tuple[str, str], DifferenceInterval]]:
+        base = (self.baseline_arm, self.rule_of[self.baseline_arm])
+        answered = {key: _answered(rows) for key, rows in frames.items()}
+        voiced = [set(answered[key]["item_id"]) for key in primary if answered[key].height]
+        common = sorted(set.intersection(*voiced)) if voiced else []
+        if not common or base not in frames or not answered[base].height:
+            return None, {}
+        on_common = {key: rows.filter(pl.col("item_id").is_in(common)) for key, rows in answered.items()}
+        columns = [key for key, rows in on_common.items() if rows.height == len(common)]
+        errors = np.column_stack([_errors(on_common[key]) for key in columns])
+        clusters = on_common[base]["cluster"].to_numpy()
+        weights = cluster_weights(
+            clusters=clusters,
+            n_resamples=self.n_resamples,
+            rng=analysis_rng(seed=self.seed, analysis=f"evaluate/mdape/{part}"),
+        )
+        draws = bootstrap_medians(values=errors, clusters=clusters, weights=weights)
+        medians = np.median(errors, axis=0)
+        summary = summarise_clusters(clusters=clusters)
+        own = columns.index(base)
+        differences = {
+            key: difference_interval(
+                point=float(medians[at] - medians[own]),
+                draws=draws[:, at] - draws[:, own],
+                n_clusters=summary.n_clusters,
+            )
+            for at, key in enumerate(columns)
+            if key[0] != self.baseline_arm
+        }
+        resampling = Resampling(
+            n_items=len(common),
+            clusters=summary,
+            n_resamples=self.n_resamples,
+            seed=self.seed,
+            digest=draws_digest(weights=weights),
+        )
+        return resampling, differences
+
+
+def _arm_result(key: tuple[str, str], rows: pl.DataFrame, difference: DifferenceInterval | None) -> ArmResult:
+    told = _answered(rows)
+    ranged = told.drop_nulls(["q05", "q95"])
+    costs, tokens = rows["cost_usd"].to_list(), rows["tokens"].to_list()
+    return ArmResult(
+        arm=key[0],
+        aggregation=key[1],
+        committee=", ".join(sorted(rows["committee"].unique())),
+        simulated=_simulated(rows["run_id"].unique()),
+        n_items=rows.height,
+        outcomes={status: int((rows["status"] == status).sum()) for status in STATUSES},
+        points=summarise_points(estimate=_array(told, "point"), truth=_array(told, "truth")) if told.height else None,
+        coverage50=_coverage(ranged, "q25", "q75"),
+        coverage90=_coverage(ranged, "q05", "q95"),
+        width90=_width(ranged),
+        cost_usd=None if None in costs else math.fsum(costs),
+        tokens=None if None in tokens else sum(tokens),
+        difference=difference,
+    )
+
+
+def _answered(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.filter(pl.col("status") == "answered")
+
+
+def _array(rows: pl.DataFrame, column: str) -> FloatArray:
+    return rows[column].to_numpy()
+
+
+def _errors(rows: pl.DataFrame) -> FloatArray:
+    return absolute_percentage_error(estimate=_array(rows, "point"), truth=_array(rows, "truth"))
+
+
+def _coverage(rows: pl.DataFrame, lower: str, upper: str) -> Share | None:
+    if rows.is_empty():
+        return None
+    return share(hits=covered(lower=_array(rows, lower), upper=_array(rows, upper), outcome=_array(rows, "truth")))
+
+
+def _width(rows: pl.DataFrame) -> float | None:
+    if rows.is_empty():
+        return None
+    return float(np.median(width(lower=_array(rows, "q05"), upper=_array(rows, "q95")) / _array(rows, "point")))
+
+
+def _simulated(run_ids: Iterable[str]) -> bool:
+    return all(run_id.startswith(SIMULATED_PREFIX) for run_id in run_ids)
+
+
+def _rule(arm: object, rows: pl.DataFrame, primary: str) -> str:
+    rules: list[str] = sorted(rows["aggregation"].unique())
+    if primary in rules:
+        return primary
+    if len(rules) == 1 or (rows["n_seats"] == 1).all():
+        return rules[0]
+    raise PlanError(f'arm "{arm}" has no rows under the rule "{primary}"', hint=nearest(primary, rules))
+
+
+def _refuse_mixtures(predictions: pl.DataFrame) -> None:
+    if predictions.is_empty():
+        raise DataError("there are no predictions to evaluate", hint="Finish a run first.")
+    splits = predictions.group_by("split").agg(pl.col("run_id").unique().sort()).sort("split")
+    if splits.height > 1:
+        found = "; ".join(f"{split or 'none'} ({', '.join(runs)})" for split, runs in splits.iter_rows())
+        raise DataError(f"predictions mix splits: {found}", hint="Evaluate the runs of one split at a time.")
+    twice = predictions.filter(pl.struct("item_id", "arm", "aggregation").is_duplicated())
+    if twice.height:
+        first = twice.row(0, named=True)
+        runs = ", ".join(sorted(twice.filter(pl.col("arm") == first["arm"])["run_id"].unique()))
+        raise DataError(
+            f"arm {first['arm']} answers item {first['item_id']} twice under {first['aggregation']} (runs {runs})",
+            hint="Name the runs to evaluate, one per arm.",
+        )
+    speechless = predictions.filter((pl.col("status") == "answered") & pl.col("point").is_null())
+    if speechless.height:
+        first = speechless.row(0, named=True)
+        raise DataError(
+            f"item {first['item_id']} of arm {first['arm']} is answered without a point",
+            hint="Evaluate runs of numbers.",
+        )
+
+
+def _with_truth(predictions: pl.DataFrame, truth: pl.DataFrame) -> pl.DataFrame:
+    for column in ("item_id", "truth"):
+        if column not in truth.columns:
+            raise DataError(f'the truth lacks the column "{column}"', hint="Give item_id and truth, maybe cluster.")
+    twice = truth.filter(pl.col("item_id").is_duplicated())["item_id"]
+    if twice.len():
+        raise DataError(f"item {twice[0]} has two truths", hint="Give each item one row.")
+    group = pl.col("cluster").cast(pl.String) if "cluster" in truth.columns else pl.lit(None, pl.String)
+    known = truth.drop_nulls("truth").select(
+        "item_id",
+        pl.col("truth").cast(pl.Float64),
+        # Prefixes keep an item without a cluster apart from a cluster that happens to bear its id.
+        cluster=pl.coalesce(pl.lit("cluster:") + group, pl.lit("item:") + pl.col("item_id")),
+    )
+    lost = predictions.join(known, on="item_id", how="anti")["item_id"].unique().sort().to_list()
+    if lost:
+        listed = ", ".join(lost[:_SHOWN]) + (" …" if len(lost) > _SHOWN else "")
+        raise DataError(
+            f"{len(lost)} item(s) have no truth: {listed}", hint="Give the table the items were drawn from."
+        )
+    return predictions.join(known, on="item_id", how="left", maintain_order="left")
+
+
+def _about_rows(run_ids: Sequence[str], exposures: Sequence[str]) -> list[str]:
+    made_up = [run for run in run_ids if _simulated([run])]
+    found = []
+    if 0 < len(made_up) < len(run_ids):
+        found.append(f"Some runs are simulated, others not: {', '.join(made_up)} hold no real model's answers.")
+    if list(exposures) == ["before"]:
+        found.append("All items lie before the models' training cutoff: a model may have seen every answer.")
+    if list(exposures) == ["unknown"]:
+        found.append("It is unknown for every item whether it lies before the models' training cutoff.")
+    return found
+
+
+def _about_comparison(comparison: Comparison, baseline_arm: str) -> list[str]:
+    found = []
+    resampling = comparison.resampling
+    if len({arm.n_items for arm in comparison.arms}) > 1:
+        found.append("The arms were not put to the same number of items; only the differences are on common items.")
+    if resampling is None:
+        return [*found, f"No item was answered by every arm and by {baseline_arm}: there are no differences to show."]
+    groups = resampling.clusters.n_clusters
+    if groups < 2:
+        found.append("All common items are one cluster: no interval can be given.")
+    elif groups < 10:
+        found.append(f"Only {groups} clusters: the intervals describe these items and support no conclusion.")
+    elif groups < 20:
+        found.append(f"Only {groups} clusters: intervals are standard error × t({groups - 1}) and may be too narrow.")
+    return found

@@ -1,0 +1,121 @@
+"""What a run is given from outside, and what it gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from consilience.core.packet import Item
+from consilience.errors import BudgetError, StoppedError
+from consilience.experiments.manifest import RunFacts
+from consilience.experiments.plan import Plan
+from consilience.journal.files import FileLayer, RealFiles
+from consilience.models.base import Model
+from consilience.models.pool import Limits, Stop
+from consilience.models.prices import Catalogue
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is to be run, and where.
+
+    Attributes:
+        plan: What is asked.
+        items: The questions with their evidence.
+        run_id: The run's id.
+        folder: The run's folder.
+        models: By model id; those the plan names.
+        catalogue: Prices and limits.
+    """
+
+    plan: Plan
+    items: Sequence[Item]
+    run_id: str
+    folder: Path
+    models: Mapping[str, Model]
+    catalogue: Catalogue
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is; given to whoever watches, after every turn."""
+
+    items_done: int
+    items_total: int
+    turns: int
+    failures: int
+    calls: int
+    spent_nano: int
+    cap_nano: int | None
+
+
+@dataclass(frozen=True)
+class Shell:
+    """What a run needs from the outside world.
+
+    Attributes:
+        clock: The time of day.
+        run_secret: Given to a new run; kept in its ``protocol.json``.
+        facts: Versions and hashes for the manifest.
+        watch: Is told of progress.
+        stop: May be set at any time to stop the run.
+        files: The disk under the journal.
+    """
+
+    clock: Callable[[], datetime]
+    run_secret: str
+    facts: RunFacts
+    watch: Callable[[Progress], None] = lambda _: None
+    stop: Stop = field(default_factory=Stop)
+    files: FileLayer = field(default_factory=RealFiles)
+
+
+@dataclass(frozen=True)
+class Orders:
+    """How a run is carried out; nothing here changes what is asked.
+
+    Attributes:
+        max_spend_nano: The cap in nano-dollars; None for none.
+        concurrency: Items in flight.
+        limits: How models are called; None takes ``configs/budgets.yaml``.
+        accept: Deviations from the recorded protocol that are allowed by name (``code``).
+        retry_failed: Ask turns again that have no answer.
+        paid_nano: Payment per item as recorded elsewhere, for replay.
+    """
+
+    max_spend_nano: int | None = None
+    concurrency: int = 4
+    limits: Limits | None = None
+    accept: frozenset[str] = frozenset()
+    retry_failed: bool = False
+    paid_nano: Mapping[str, int] | None = None
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """What a run left.
+
+    Attributes:
+        run_id: Its id.
+        folder: Its folder.
+        calls: Calls that left in this process.
+        torn_bytes: Bytes of a torn last record that were kept aside.
+        lost: Attempts of an earlier process without outcome, charged at their reservation.
+        predictions: One row per item and rule.
+        manifest: As written.
+        stopped_by: What ended it early, or None.
+    """
+
+    run_id: str
+    folder: Path
+    calls: int
+    torn_bytes: int
+    lost: int
+    predictions: pl.DataFrame
+    manifest: dict[str, Any]
+    stopped_by: BudgetError | StoppedError | None

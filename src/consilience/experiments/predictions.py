@@ -1,0 +1,231 @@
+"""The one frame that every arm and baseline writes its predictions in: checked on write and on read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+import polars as pl
+from polars.exceptions import PolarsError
+
+from consilience.errors import ConfigError, DataError
+from consilience.experiments.storage import write_whole
+from consilience.registry import nearest
+
+QUANTILES: Final = ("q05", "q25", "q50", "q75", "q95")
+STATUSES: Final = ("answered", "abstained", "unreadable", "failed", "no_quorum")
+EXPOSURES: Final = ("before", "after", "unknown")
+OPTION_PREFIX: Final = "option:"
+SIMULATED_PREFIX: Final = "_"
+"""Ids of runs with simulated models or synthetic data begin so."""
+
+PREDICTIONS: Final = pl.Schema(
+    {
+        "item_id": pl.String(),
+        "split": pl.String(),
+        "arm": pl.String(),
+        "committee": pl.String(),
+        "aggregation": pl.String(),
+        "point": pl.Float64(),
+        "q05": pl.Float64(),
+        "q25": pl.Float64(),
+        "q50": pl.Float64(),
+        "q75": pl.Float64(),
+        "q95": pl.Float64(),
+        "cost_usd": pl.Float64(),
+        "latency_s": pl.Float64(),
+        "tokens": pl.Int64(),
+        "run_id": pl.String(),
+        "n_answered": pl.Int64(),
+        "n_seats": pl.Int64(),
+        "status": pl.String(),
+        "information_date": pl.Date(),
+        "cutoff": pl.Date(),
+        "exposure": pl.String(),
+        "paid_usd": pl.Float64(),
+    }
+)
+"""Columns of a run that asks for numbers. Runs over probabilities and choices add ``p`` and ``option:<id>`` columns.
+
+``cost_usd`` is the cost of the answers used, as if the arm ran alone, ``paid_usd`` what this run paid; both are null
+when unknown. ``exposure`` says whether the item lies ``before`` the model's training cutoff (it may have been seen).
+"""
+
+_KEY: Final = ("item_id", "arm", "aggregation", "committee", "run_id")
+_REQUIRED: Final = (*_KEY, "n_answered", "n_seats", "status", "exposure")
+_NOT_NEGATIVE: Final = ("cost_usd", "latency_s", "tokens", "paid_usd", "n_answered")
+
+
+def predictions_frame(rows: Iterable[dict[str, Any]]) -> pl.DataFrame:
+    """Return checked predictions from one mapping per row; a key left out is null.
+
+    Raises:
+        DataError: As `validate_predictions`, or a value has the wrong type.
+
+    Example:
+        >>> row = {"item_id": "a", "arm": "E_single", "committee": "none", "aggregation": "median", "run_id": "_r",
+        ...        "status": "failed", "n_answered": 0, "n_seats": 1, "exposure": "unknown"}
+        >>> predictions_frame([row])["point"].to_list()
+        [None]
+    """
+    rows = list(rows)
+    extra = sorted({key for row in rows for key in row} - set(PREDICTIONS))
+    schema = pl.Schema({**PREDICTIONS, **{name: pl.Float64() for name in extra}})
+    try:
+        frame = pl.DataFrame(rows, schema=schema, strict=True)
+    except (PolarsError, TypeError) as error:
+        raise DataError(
+            f"a prediction does not fit its column: {str(error).splitlines()[0]}", hint="Give every column its type."
+        ) from error
+    return validate_predictions(frame)
+
+
+def validate_predictions(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the predictions with columns in order and rows sorted, if they are sound.
+
+    Rows are sorted by item, arm and aggregation (then committee and run), columns as in `PREDICTIONS`, then ``p``, then
+    options by name. A row that is not answered has null numbers; an answered one has a finite point with all five
+    quantiles or none, or a probability, or a number per option.
+
+    Raises:
+        DataError: A column is missing, unknown or of another type, a required cell is empty, a word is not one of the
+            admitted, a number is not finite or out of range, or a row stands twice; the first bad row is named.
+
+    Example:
+        >>> validate_predictions(pl.DataFrame(schema=PREDICTIONS)).height
+        0
+    """
+    frame = _columns(frame)
+    _rows(frame, pl.any_horizontal(pl.col(_REQUIRED).is_null()), f"lacks one of {', '.join(_REQUIRED)}")
+    for column, words in (("status", STATUSES), ("exposure", EXPOSURES)):
+        _rows(frame, ~pl.col(column).is_in(words), f"has a {column} other than {', '.join(words)}")
+    floats = [name for name, kind in frame.schema.items() if kind == pl.Float64()]
+    _rows(frame, pl.any_horizontal(pl.col(floats).is_finite().not_()), "holds a number that is not finite")
+    _rows(frame, pl.any_horizontal(pl.col(_NOT_NEGATIVE) < 0), f"has a negative number in {', '.join(_NOT_NEGATIVE)}")
+    _rows(frame, pl.col("n_answered") > pl.col("n_seats"), "counts more answers than seats")
+    options = [name for name in frame.columns if name.startswith(OPTION_PREFIX)]
+    shares = [name for name in ("p", *options) if name in frame.columns]
+    numbers = pl.col(["point", *QUANTILES, *shares])
+    answered = pl.col("status") == "answered"
+    _rows(frame, ~answered & pl.any_horizontal(numbers.is_not_null()), "has a number without being answered")
+    _rows(frame, answered & pl.all_horizontal(pl.col(["point", *shares]).is_null()), "is answered but has no number")
+    missing = pl.sum_horizontal(pl.col(QUANTILES).is_null().cast(pl.Int64))
+    _rows(frame, ~missing.is_in([0, len(QUANTILES)]), "has some of the five quantiles but not all")
+    _rows(frame, pl.col("point").is_null() & (missing == 0), "has quantiles but no point")
+    crossing = [pl.col(low) > pl.col(high) for low, high in pairwise(QUANTILES)]
+    _rows(frame, pl.any_horizontal(crossing), "has crossing quantiles")
+    if shares:
+        _rows(frame, pl.any_horizontal(~pl.col(shares).is_between(0, 1)), "has a probability outside [0, 1]")
+    _rows(frame, pl.struct(_KEY).is_duplicated(), f"stands twice with the same {', '.join(_KEY)}")
+    return frame.sort(_KEY)
+
+
+def write_predictions(frame: pl.DataFrame, path: Path) -> None:
+    """Write checked predictions as Parquet, whole or not at all; the same rows give the same bytes.
+
+    Raises:
+        DataError: As `validate_predictions`, or the folder cannot be written or the disk is full.
+    """
+    # Statistics and chunks would let equal rows differ in bytes.
+    whole = validate_predictions(frame).rechunk()
+    write_whole(path, lambda target: whole.write_parquet(target, compression="zstd", statistics=False))
+
+
+def read_predictions(path: Path) -> pl.DataFrame:
+    """Read and check a prediction file.
+
+    Raises:
+        DataError: The file is missing or no Parquet, or as `validate_predictions`.
+    """
+    if not path.is_file():
+        raise DataError(f"there is no file {path}", hint="The run has not finished; run the same command again.")
+    try:
+        frame = pl.read_parquet(path)
+    except (PolarsError, OSError) as error:
+        raise DataError(
+            f"{path} is no readable Parquet: {str(error).splitlines()[0]}",
+            hint="Rebuild it from the journal: consilience replay RUN.",
+        ) from error
+    try:
+        return validate_predictions(frame)
+    except DataError as error:
+        raise DataError(f"{path}: {error.message}", hint=error.hint) from error
+
+
+@dataclass(frozen=True)
+class LoadedRuns:
+    """Predictions of several runs.
+
+    Attributes:
+        predictions: Their rows in one frame.
+        run_ids: Runs read, sorted.
+        skipped_simulated: Simulated or synthetic runs left out.
+        unfinished: Runs without predictions so far, sorted.
+    """
+
+    predictions: pl.DataFrame
+    run_ids: tuple[str, ...]
+    skipped_simulated: tuple[str, ...]
+    unfinished: tuple[str, ...]
+
+
+def load_runs(results: Path, run_ids: Sequence[str] | None = None, *, include_simulated: bool = False) -> LoadedRuns:
+    """Read the predictions under ``results/runs``.
+
+    Args:
+        results: The results folder.
+        run_ids: Runs to read; None reads all.
+        include_simulated: Read also runs whose id begins with ``_``.
+
+    Raises:
+        ConfigError: A named run does not exist.
+        DataError: Nothing is left to read, or a named run has no predictions, or a file breaks its schema.
+    """
+    folder = results / "runs"
+    known = sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+    for run_id in run_ids or ():
+        if run_id not in known:
+            raise ConfigError(f'there is no run "{run_id}" in {folder}', hint=nearest(run_id, known))
+    chosen = known if run_ids is None else sorted(set(run_ids))
+    skipped = tuple(run for run in chosen if run.startswith(SIMULATED_PREFIX) and not include_simulated)
+    chosen = [run for run in chosen if run not in skipped]
+    path_of = {run: folder / run / "predictions.parquet" for run in chosen}
+    unfinished = tuple(run for run in chosen if run_ids is None and not path_of[run].is_file())
+    read = {run: read_predictions(path_of[run]) for run in chosen if run not in unfinished}
+    if not read:
+        raise DataError(
+            f"no run to evaluate in {folder}: {len(skipped)} simulated skipped, {len(unfinished)} unfinished",
+            hint="Add --include-simulated to evaluate simulated runs." if skipped else "Finish a run first.",
+        )
+    return LoadedRuns(
+        predictions=pl.concat(read.values(), how="diagonal"),
+        run_ids=tuple(read),
+        skipped_simulated=skipped,
+        unfinished=unfinished,
+    )
+
+
+def _columns(frame: pl.DataFrame) -> pl.DataFrame:
+    for name in frame.columns:
+        if name not in PREDICTIONS and name != "p" and not name.startswith(OPTION_PREFIX):
+            raise DataError(f'predictions have an unknown column "{name}"', hint=nearest(name, [*PREDICTIONS, "p"]))
+    for name in PREDICTIONS:
+        if name not in frame.columns:
+            raise DataError(f'predictions lack the column "{name}"', hint="Write null where a value is unknown.")
+    extra = sorted((name for name in frame.columns if name not in PREDICTIONS), key=lambda name: (name != "p", name))
+    for name, kind in {**PREDICTIONS, **{name: pl.Float64() for name in extra}}.items():
+        if frame.schema[name] != kind:
+            raise DataError(f'column "{name}" holds {frame.schema[name]}, not {kind}', hint="Cast it before writing.")
+    return frame.select(*PREDICTIONS, *extra)
+
+
+def _rows(frame: pl.DataFrame, bad: pl.Expr, what: str) -> None:
+    """Raise about the first row for which ``bad`` is true; null counts as false."""
+    found = frame.with_row_index("row").filter(bad)
+    if found.height:
+        row = found.row(0, named=True)
+        where = f"row {row['row']} (item {row['item_id']}, arm {row['arm']}, rule {row['aggregation']})"
+        raise DataError(f"{where} of the predictions {what}", hint=f"{found.height} row(s) do; mend what wrote them.")

@@ -1,0 +1,293 @@
+"""Run one arm: fixed beforehand, recorded throughout, resumable at any point."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from consilience.core.deliberation import Deliberation
+from consilience.core.packet import Item
+from consilience.errors import BudgetError, ConsilienceError, JournalError, StoppedError
+from consilience.experiments.arms import load_budgets
+from consilience.experiments.manifest import Money, manifest
+from consilience.experiments.orders import Job, Orders, Progress, RunReport, Shell
+from consilience.experiments.plan import exposure
+from consilience.experiments.predictions import predictions_frame, write_predictions
+from consilience.experiments.protocol import Frozen, compare, freeze, protocol_of, read_frozen
+from consilience.experiments.storage import write_json
+from consilience.experiments.transcript import aggregate, prediction_rows, status_of, totals, transcript
+from consilience.journal.budget import Budget
+from consilience.journal.events import (
+    AttemptLost,
+    ItemFinished,
+    ItemStarted,
+    ProtocolNote,
+    RunResumed,
+    RunStarted,
+    RunStopped,
+    Where,
+)
+from consilience.journal.files import segments
+from consilience.journal.lock import RunLock
+from consilience.journal.reader import RunState, Texts
+from consilience.journal.writer import JournalWriter
+from consilience.models.pool import ModelPool
+from consilience.runtime.gather import gather
+from consilience.runtime.session import ItemSession
+from consilience.runtime.turn import TurnTaker
+
+
+async def run_arm(job: Job, shell: Shell, orders: Orders) -> RunReport:
+    """Run or resume one arm in its folder and return what it left.
+
+    Raises:
+        ResumeMismatchError: The folder holds a run that asked something else.
+        JournalError: The folder cannot be written or another process works on it.
+        IntegrityError: The record there is not what was written.
+        LeakError: Evidence gives a target away; raised before any call.
+    """
+    _make_folder(job.folder)
+    with RunLock(job.folder):
+        return await _Run(job, _open_protocol(job, shell, orders), shell, orders).carry_out()
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise JournalError(
+            f"the run folder {folder} cannot be made: {error.strerror}",
+            hint="Choose a results folder that is writable.",
+        ) from error
+
+
+def _open_protocol(job: Job, shell: Shell, orders: Orders) -> Frozen:
+    now = protocol_of(job.plan, job.models, catalogue=job.catalogue, run_secret=shell.run_secret)
+    if not segments(job.folder):
+        freeze(job.folder, now)
+        return now
+    return compare(read_frozen(job.folder), now, accept=orders.accept)
+
+
+class _Run:
+    """One process's work on one run."""
+
+    def __init__(self, job: Job, frozen: Frozen, shell: Shell, orders: Orders) -> None:
+        plan = job.plan
+        self.job = job
+        self.plan = plan
+        self.items = sorted(job.items, key=lambda item: item.question.id)
+        self.frozen = frozen
+        self.shell = shell
+        self.orders = orders
+        self.state = RunState(Texts(job.folder))
+        self.journal = JournalWriter(job.folder, clock=shell.clock, files=shell.files, seen=self.state.add)
+        self.specs = {name: job.catalogue.spec(name) for name in plan.models}
+        self.prices = {name: spec.price for name, spec in self.specs.items()}
+        self.budget = Budget(orders.max_spend_nano, spent_nano=self.state.spent_nano)
+        self.pool = ModelPool(
+            job.models,
+            prices=self.prices,
+            budget=self.budget,
+            journal=self.journal,
+            limits=orders.limits or load_budgets().limits,
+            jitter=random.Random(plan.seed).random,  # noqa: S311 - spreads retries, guards nothing
+            stop=shell.stop,
+        )
+        self.taker = TurnTaker(self.pool, self.journal, self.state, retry_failed=orders.retry_failed)
+        self.protocol = plan.make_protocol()
+        self.rows: list[dict[str, Any]] = []
+        self.statuses: Counter[str] = Counter()
+        self.turns: Counter[str] = Counter()
+        self.stopped_by: BudgetError | StoppedError | None = None
+        self.failure: ConsilienceError | None = None
+
+    async def carry_out(self) -> RunReport:
+        rebuild = self.state.finished and not self.orders.retry_failed
+        lost = self.state.lost()
+        try:
+            if not rebuild:
+                await self._open()
+            sessions = [self._session(item) for item in self.items]
+            slots = anyio.Semaphore(self.orders.concurrency)
+            await gather([_job(self, slots, item, session) for item, session in zip(self.items, sessions, strict=True)])
+            if not rebuild:
+                self._end()
+        finally:
+            await self.journal.close()
+        if self.failure is not None:
+            raise self.failure
+        return self._report(len(lost))
+
+    async def _open(self) -> None:
+        """Record that the run starts or goes on, and charge what an earlier process had in flight."""
+        if self.state.started is None:
+            event: RunStarted | RunResumed = RunStarted(
+                run_id=self.job.run_id,
+                protocol_sha256=self.frozen.sha256,
+                package_version=self.shell.facts.package_version,
+            )
+        else:
+            event = RunResumed(accepted=list(self.frozen.accepted), torn_bytes=self.journal.torn_bytes)
+        self.journal.append(event)
+        for at, attempt in self.state.lost().items():
+            charged = attempt.reserved.reserved_nano
+            event_lost = AttemptLost(key=attempt.reserved.key, ask=at.ask, attempt=at.attempt, charged_nano=charged)
+            self.journal.append(event_lost, at.where)
+        for item in self.items:
+            shown = {"question": item.question.model_dump(mode="json"), "packet": item.packet.model_dump(mode="json")}
+            path = self.job.folder / "packets" / f"{item.question.id}.json"
+            if not path.exists():
+                write_json(path, {**shown, "strata": item.strata, "sha256": item.packet.digest})
+        await self.journal.durable(self.journal.count)
+
+    def _session(self, item: Item) -> ItemSession:
+        seats = self.plan.seats(item.question.id)
+        prompts = self.plan.prompts
+        return ItemSession(
+            item,
+            seats=seats,
+            systems={seat.label: prompts.system(seat) for seat in seats},
+            prompts=prompts,
+            settings=self.frozen.settings(),
+            taker=self.taker,
+        )
+
+    async def work(self, item: Item, session: ItemSession) -> None:
+        """Carry one item to its end, unless the run is stopping."""
+        if self.stopped_by is not None or self.failure is not None:
+            return
+        item_id = item.question.id
+        recorded = self.state.items_finished.get(item_id)
+        try:
+            if recorded is None:
+                bound = session.bound_nano(self.protocol, self.prices, ended=self.state.turns.keys())
+                session.envelope = await self.budget.admit(bound or 0)
+                if item_id not in self.state.items_started:
+                    data = {"packet_sha256": item.packet.digest, "tag": session.tag}
+                    self.journal.append(ItemStarted(data=data), Where(item_id))
+            deliberation = await self.protocol.run(session)
+            self._finish(item, session, deliberation)
+        except (BudgetError, StoppedError) as error:
+            if self.stopped_by is None:
+                self.stopped_by = error
+        except ConsilienceError as error:
+            if self.failure is None:
+                self.failure = error
+            self.shell.stop.requested = True
+        finally:
+            if session.envelope is not None:
+                self.budget.end(session.envelope)
+
+    def _finish(self, item: Item, session: ItemSession, deliberation: Deliberation) -> None:
+        item_id = item.question.id
+        rows = aggregate(item, deliberation.final)
+        took = totals(session.records)
+        status = status_of(deliberation.final)
+        recorded = self.state.items_finished.get(item_id)
+        paid = self.pool.paid_nano[item_id]
+        if recorded is not None and not self.orders.retry_failed:
+            paid = recorded.data["paid_nano"]
+        else:
+            if deliberation.stopped is not None:
+                self.journal.append(
+                    ProtocolNote(note="stopped_early", data=dict(vars(deliberation.stopped))), Where(item_id)
+                )
+            self.journal.append(ItemFinished(data={"status": status, "paid_nano": paid}), Where(item_id))
+        if self.orders.paid_nano is not None:
+            paid = self.orders.paid_nano[item_id]
+        write_json(
+            self.job.folder / "transcripts" / f"{item_id}.json", transcript(item, deliberation, session.records, rows)
+        )
+        models = sorted({record.seat.model for record in session.records})
+        self.rows += prediction_rows(
+            item,
+            rows,
+            final=deliberation.final,
+            took=took,
+            paid_nano=paid,
+            run={
+                "run_id": self.job.run_id,
+                "arm": self.plan.arm,
+                "committee": self.plan.committee,
+                "split": self.plan.split,
+                "exposure": exposure(item, models, self.specs),
+            },
+        )
+        self.statuses[status] += 1
+        self.turns.update(record.taken.outcome.status for record in session.records)
+        self._tell()
+
+    def _tell(self) -> None:
+        done = self.turns.total()
+        self.shell.watch(
+            Progress(
+                items_done=self.statuses.total(),
+                items_total=len(self.items),
+                turns=done,
+                failures=done - self.turns["answered"],
+                calls=self.pool.live_calls,
+                spent_nano=self.budget.spent_nano,
+                cap_nano=self.budget.cap_nano,
+            )
+        )
+
+    def _end(self) -> None:
+        """Record how this process's work ended."""
+        if isinstance(self.failure, JournalError):
+            return
+        if self.failure is not None:
+            self.journal.append(RunStopped(reason="error", message=str(self.failure)))
+        elif self.stopped_by is not None:
+            reason = "spend_cap" if isinstance(self.stopped_by, BudgetError) else "interrupted"
+            self.journal.append(RunStopped(reason=reason, message=str(self.stopped_by)))
+        else:
+            self.journal.finish({"items": dict(self.statuses), "turns": dict(self.turns)})
+
+    def _report(self, lost: int) -> RunReport:
+        frame = predictions_frame(self.rows)
+        write_predictions(frame, self.job.folder / "predictions.parquet")
+        content = manifest(
+            self.plan,
+            run_id=self.job.run_id,
+            facts=self.shell.facts,
+            head=self.journal.head,
+            turns=self.turns,
+            items={**self.statuses, "not_run": len(self.items) - self.statuses.total()},
+            money=Money(
+                spent_nano=self.budget.spent_nano,
+                cap_nano=self.budget.cap_nano,
+                cap_hit=isinstance(self.stopped_by, BudgetError),
+                lost_attempts=self._lost_in_all(),
+            ),
+            accepted=self.frozen.accepted,
+        )
+        write_json(self.job.folder / "manifest.json", content)
+        return RunReport(
+            run_id=self.job.run_id,
+            folder=self.job.folder,
+            calls=self.pool.live_calls,
+            torn_bytes=self.journal.torn_bytes,
+            lost=lost,
+            predictions=frame,
+            manifest=content,
+            stopped_by=self.stopped_by,
+        )
+
+    def _lost_in_all(self) -> int:
+        """Return how many attempts ever left without a recorded outcome."""
+        outcomes = [attempt.outcome for attempt in self.state.attempts.values()]
+        return sum(1 for outcome in outcomes if outcome is None or isinstance(outcome, AttemptLost))
+
+
+def _job(run: _Run, slots: anyio.Semaphore, item: Item, session: ItemSession) -> Callable[[], Any]:
+    async def work() -> None:
+        async with slots:
+            await run.work(item, session)
+
+    return work

@@ -1,0 +1,183 @@
+"""The tables of an evaluation: no arm stands without its cost and its difference from the single agent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+from consilience.experiments.evaluate import ArmResult, Comparison, Evaluation
+from consilience.experiments.predictions import STATUSES
+from consilience.reports.tables import ABSENT, Column, Record, Table, Value, count, dollars, percent, plain, points
+
+_FLAGS = {"few_clusters": "few clusters", "descriptive_only": "descriptive only", "no_interval": "no interval"}
+
+
+def arm_record(result: ArmResult, evaluation: Evaluation, *, cost_ratio: float | None = None) -> dict[str, Value]:
+    """Return an arm's result as flat JSON values; shares and differences are fractions, unknown is None."""
+    told, gap = result.points, result.difference
+    record: dict[str, Value] = {
+        "arm": result.arm,
+        "aggregation": result.aggregation,
+        "committee": result.committee,
+        "simulated": result.simulated,
+        "baseline": result.arm == evaluation.baseline_arm,
+        "n_items": result.n_items,
+        **{status: result.outcomes[status] for status in STATUSES},
+        "mdape": told and told.mdape,
+        "ppe10": told and told.ppe10,
+        "ppe20": told and told.ppe20,
+        "bias": told and told.bias,
+    }
+    for name, share in (("coverage50", result.coverage50), ("coverage90", result.coverage90)):
+        record |= {name: share and share.value, f"{name}_low": share and share.low, f"{name}_high": share and share.high}
+    return record | {
+        "width90": result.width90,
+        "cost_usd": result.cost_usd,
+        "cost_per_item_usd": result.cost_per_item_usd,
+        "cost_ratio": cost_ratio,
+        "tokens": result.tokens,
+        "difference": gap and gap.point,
+        "difference_low": gap and gap.low,
+        "difference_high": gap and gap.high,
+        "difference_interval": gap and gap.rule,
+        "difference_flags": gap and " ".join(gap.flags),
+    }
+
+
+def main_table(evaluation: Evaluation, comparison: Comparison | None = None) -> Table:
+    """Return one row per arm: median error, PPE10, coverage, cost, difference from the single agent.
+
+    Args:
+        evaluation: The evaluation.
+        comparison: A part of it, such as one level of exposure; None is the whole.
+    """
+    comparison = comparison or evaluation.overall
+    columns = (
+        _ARM,
+        Column("MdAPE", lambda r: percent(_number(r["mdape"]))),
+        Column("PPE10", lambda r: percent(_number(r["ppe10"]))),
+        Column("Coverage of 90 % interval", lambda r: percent(_number(r["coverage90"]))),
+        _COST,
+        _difference(evaluation),
+    )
+    said = f"By the rule {evaluation.primary}. " + describe_resampling(comparison)
+    if evaluation.baseline_arm == "E_single":
+        said += " E_single answers once per item; it is not given the other arms' money."
+    return Table(_caption(evaluation, said), columns, _records(evaluation, comparison, comparison.arms))
+
+
+def rules_table(evaluation: Evaluation) -> Table:
+    """Return one row per arm and aggregation rule with every measure; coverage with Wilson intervals."""
+    columns = (
+        _ARM,
+        Column("Rule", lambda r: str(r["aggregation"]), numeric=False),
+        Column("Answered", lambda r: f"{r['answered']} of {r['n_items']}"),
+        Column("MdAPE", lambda r: percent(_number(r["mdape"]))),
+        Column("PPE10", lambda r: percent(_number(r["ppe10"]))),
+        Column("PPE20", lambda r: percent(_number(r["ppe20"]))),
+        Column("Bias (log)", lambda r: ABSENT if r["bias"] is None else f"{r['bias']:+.3f}".replace("-", "−")),
+        Column("Coverage of 50 %", lambda r: _covered(r, "coverage50")),
+        Column("Coverage of 90 %", lambda r: _covered(r, "coverage90")),
+        Column("Width of 90 %", lambda r: percent(_number(r["width90"]), 0)),
+        _COST,
+        Column("Tokens", lambda r: count(cast("int | None", r["tokens"]))),
+        _difference(evaluation),
+    )
+    said = (
+        "Every arm under every rule. Coverage with 95 % Wilson intervals; width is the median of (q95 − q05) / point. "
+        "Rules other than the primary one are for exploration."
+    )
+    return Table(_caption(evaluation, said), columns, _records(evaluation, evaluation.overall, evaluation.overall.rules))
+
+
+def outcomes_table(evaluation: Evaluation) -> Table:
+    """Return what came of every item, by name: no item is dropped and none is filled in."""
+    columns = (
+        _ARM,
+        Column("Items", lambda r: str(r["n_items"])),
+        *(Column(status.replace("_", " ").capitalize(), lambda r, s=status: str(r[s])) for status in STATUSES),  # type: ignore[misc]
+    )
+    said = "What came of every item. Errors and coverage are of the answered ones; nothing was filled in."
+    return Table(_caption(evaluation, said), columns, _records(evaluation, evaluation.overall, evaluation.overall.arms))
+
+
+def runs_table(evaluation: Evaluation, heads: Mapping[str, str]) -> Table:
+    """Return the head hash of each run's journal: whoever notes it elsewhere can see any later change."""
+    records = tuple({"run_id": run, "head": heads.get(run)} for run in evaluation.run_ids)
+    columns = (
+        Column("Run", lambda r: str(r["run_id"]), numeric=False),
+        Column("Journal head", lambda r: str(r["head"] or "unknown"), numeric=False),
+    )
+    return Table(_caption(evaluation, "Check a record with consilience verify RUN --head HASH."), columns, records)
+
+
+def describe_resampling(comparison: Comparison) -> str:
+    """Return n, G, B, seed and the type of interval of the differences, in one sentence."""
+    drawn = comparison.resampling
+    if drawn is None:
+        return "There are no common items, so no differences."
+    groups = drawn.clusters
+    kinds = {arm.difference.rule for arm in comparison.arms if arm.difference is not None}
+    kind = "percentile" if "percentile" in kinds else "standard error × t(G − 1)"
+    return (
+        f"Differences on n = {drawn.n_items:,} common items in G = {groups.n_clusters:,} clusters (largest "
+        f"{percent(groups.largest_share, 0)} of items, effective number {groups.effective:.1f}); 95 % cluster-bootstrap "
+        f"interval ({kind}), B = {drawn.n_resamples:,}, seed {drawn.seed}."
+    )
+
+
+def difference_text(record: Record) -> str:
+    """Return a difference in percentage points with its interval, or why there is none."""
+    if record["baseline"]:
+        return "baseline"
+    if record["difference"] is None:
+        return "not on common items"
+    text = points(cast("float", record["difference"]))
+    if record["difference_low"] is not None and record["difference_high"] is not None:
+        text += f" [{points(cast('float', record['difference_low']))}, {points(cast('float', record['difference_high']))}]"
+    notes = [_FLAGS[flag] for flag in str(record["difference_flags"]).split() if flag in _FLAGS]
+    return f"{text} ({', '.join(notes)})" if notes else text
+
+
+def arm_label(record: Record) -> str:
+    """Return an arm's name, with the word *simulated* where no real model spoke."""
+    return f"{plain(str(record['arm']))}{' (simulated)' if record['simulated'] else ''}"
+
+
+def _records(evaluation: Evaluation, comparison: Comparison, results: tuple[ArmResult, ...]) -> tuple[Record, ...]:
+    base = [arm.cost_per_item_usd for arm in comparison.arms if arm.arm == evaluation.baseline_arm]
+    single = base[0] if base else None
+
+    def ratio(result: ArmResult) -> float | None:
+        own = result.cost_per_item_usd
+        return own / single if own is not None and single else None
+
+    return tuple(arm_record(result, evaluation, cost_ratio=ratio(result)) for result in results)
+
+
+def _caption(evaluation: Evaluation, text: str) -> str:
+    return f"Simulated. {text}" if evaluation.simulated else text
+
+
+def _number(value: Value) -> float | None:
+    return cast("float | None", value)
+
+
+def _covered(record: Record, name: str) -> str:
+    if record[name] is None:
+        return ABSENT
+    low, high = (f"{cast('float', record[f'{name}_{end}']) * 100:.0f}" for end in ("low", "high"))
+    return f"{percent(_number(record[name]), 0)} [{low}, {high}]"
+
+
+def _cost(record: Record) -> str:
+    each = dollars(_number(record["cost_per_item_usd"]))
+    return each if record["cost_ratio"] is None else f"{each} ({record['cost_ratio']:.1f}×)"
+
+
+def _difference(evaluation: Evaluation) -> Column:
+    return Column(f"Points of MdAPE from {evaluation.baseline_arm} [95 %]", difference_text)
+
+
+_ARM = Column("Arm", arm_label, numeric=False)
+_COST = Column("Cost per item", _cost)
