@@ -26,7 +26,12 @@ def canonical_json(value: Any) -> bytes:
 
 
 def sha256_hex(data: bytes) -> str:
-    """Return the SHA-256 of ``data`` as 64 hex digits."""
+    """Return the SHA-256 of ``data`` as 64 hex digits.
+
+    Example:
+        >>> sha256_hex(b"")[:8]
+        'e3b0c442'
+    """
     return hashlib.sha256(data).hexdigest()
 
 

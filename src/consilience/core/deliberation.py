@@ -35,12 +35,25 @@ Table = tuple[Standing, ...]
 
 
 def first_table(seats: Sequence[str], outcomes: Sequence[Outcome]) -> Table:
-    """Return the standings after independent answers."""
+    """Return the standings after independent answers.
+
+    Example:
+        >>> from consilience.core.outcomes import Failed
+        >>> first_table(["analyst_01"], [Failed(error="TransientModelError", message="overloaded")])[0].answer is None
+        True
+    """
     return tuple(_stand(seat, outcome, 0, None) for seat, outcome in zip(seats, outcomes, strict=True))
 
 
 def next_table(table: Table, outcomes: Sequence[Outcome], *, round_: int) -> Table:
-    """Return the standings after a revision; a member whose revision gave no answer keeps its latest valid one."""
+    """Return the standings after a revision; a member whose revision gave no answer keeps its latest valid one.
+
+    Example:
+        >>> from consilience.core.outcomes import Failed
+        >>> lost = Failed(error="TransientModelError", message="overloaded")
+        >>> next_table(first_table(["analyst_01"], [lost]), [lost], round_=1)[0].answered_round is None
+        True
+    """
     return tuple(
         _stand(standing.seat, outcome, round_, standing) for standing, outcome in zip(table, outcomes, strict=True)
     )
@@ -55,7 +68,13 @@ def _stand(seat: str, outcome: Outcome, round_: int, before: Standing | None) ->
 
 
 def present(table: Table) -> list[tuple[str, AnyAnswer]]:
-    """Return the members that have an answer, with it."""
+    """Return the members that have an answer, with it.
+
+    Example:
+        >>> from consilience.core.outcomes import Failed
+        >>> present(first_table(["analyst_01"], [Failed(error="TransientModelError", message="overloaded")]))
+        []
+    """
     return [(standing.seat, standing.answer) for standing in table if standing.answer is not None]
 
 

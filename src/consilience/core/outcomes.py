@@ -75,7 +75,12 @@ _OTHERS: TypeAdapter[Abstained | Unreadable | Failed] = TypeAdapter(Abstained | 
 
 
 def outcome_to_json(outcome: Outcome) -> dict[str, Any]:
-    """Return an outcome as JSON values for the journal."""
+    """Return an outcome as JSON values for the journal.
+
+    Example:
+        >>> outcome_to_json(Unreadable(problems=("q05 is missing",)))
+        {'status': 'unreadable', 'problems': ['q05 is missing']}
+    """
     return outcome.model_dump(mode="json")
 
 

@@ -131,7 +131,12 @@ class Item(Strict):
 
 
 def jsonable(item: EvidenceItem) -> dict[str, Any]:
-    """Return an item as it is shown to a role: id, date where known, content."""
+    """Return an item as it is shown to a role: id, date where known, content.
+
+    Example:
+        >>> jsonable(EvidenceItem(id="E1", content={"beds": 3}))
+        {'id': 'E1', 'beds': 3}
+    """
     shown: dict[str, Any] = {"id": item.id}
     if item.as_of is not None:
         shown["as_of"] = item.as_of.isoformat()

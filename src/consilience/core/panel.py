@@ -60,7 +60,15 @@ def mixed_models(models: Sequence[str], n: int, *, seed: int, item_id: str) -> t
 
 
 def seats_of(roles: Sequence[Role], models: Sequence[str], *, labels: Labels = "neutral") -> tuple[Seat, ...]:
-    """Return one seat per role."""
+    """Return one seat per role.
+
+    Raises:
+        ValueError: There are not as many models as roles.
+
+    Example:
+        >>> seats_of([Role(id="skeptic", view=("all",), text="Doubt.")], ["m"])[0].label
+        'analyst_01'
+    """
     names = seat_labels(roles, labels=labels)
     return tuple(
         Seat(label=label, role=role, model=model) for label, role, model in zip(names, roles, models, strict=True)

@@ -28,13 +28,16 @@ _ISO_DAY = re.compile(r"(?<![0-9])([12][0-9]{3})(-?)(0[1-9]|1[0-2])\2(0[1-9]|[12
 _NOT_WORD = re.compile(r"[\W_]+")
 _DECIMALS = re.compile(r"[0-9]\.[0-9]{4}")
 
-_TARGET_NAMES = frozenset({"target", "truth", "groundtruth", "answer", "outcome", "resolution", "label"})
+_TARGET_NAMES = frozenset({"target", "truth", "groundtruth", "answer", "outcome", "resolution"})
 _SUBJECT_NAMES = frozenset(
     {"price", "saleprice", "soldprice", "closingprice", "transactionprice", "logprice", "saledate", "solddate"}
 )
 _IDENTITY_NAMES = frozenset(
     {"address", "streetaddress", "fulladdress", "civicaddress", "postaladdress", "street", "streetname"}
     | {"streetnumber", "housenumber", "civicnumber", "parcelid"}
+)
+_SUBJECT_HOLDERS = frozenset(
+    {"priorsaleprice", "priorprice", "assessmenttotal", "assessmentland", "assessmentbuilding", "landaream2"}
 )
 _COORDINATE_NAMES = frozenset({"lat", "latitude", "lon", "lng", "long", "longitude", "coordinates"})
 _PRIOR_NAMES = frozenset({"priorsaledate", "priordate", "previoussaledate", "lastsaledate"})
@@ -57,7 +60,7 @@ class LeakPolicy:
     forbidden_in: Mapping[str, frozenset[str]] = field(default_factory=lambda: {"P": _SUBJECT_NAMES})
     coordinates: frozenset[str] = _COORDINATE_NAMES
     before_cutoff: frozenset[str] = _PRIOR_NAMES
-    holders: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    holders: Mapping[str, frozenset[str]] = field(default_factory=lambda: {"P": _SUBJECT_HOLDERS})
 
 
 DEFAULT_POLICY = LeakPolicy()

@@ -7,6 +7,7 @@ from typing import cast
 
 from consilience.experiments.evaluate import ArmResult, Comparison, Evaluation
 from consilience.experiments.predictions import STATUSES
+from consilience.inference.intervals import ENOUGH, LEAST
 from consilience.reports.tables import ABSENT, Column, Record, Table, Value, count, dollars, percent, plain, points
 
 _FLAGS = {"few_clusters": "few clusters", "descriptive_only": "descriptive only", "no_interval": "no interval"}
@@ -29,7 +30,11 @@ def arm_record(result: ArmResult, evaluation: Evaluation, *, cost_ratio: float |
         "bias": told and told.bias,
     }
     for name, share in (("coverage50", result.coverage50), ("coverage90", result.coverage90)):
-        record |= {name: share and share.value, f"{name}_low": share and share.low, f"{name}_high": share and share.high}
+        record |= {
+            name: share and share.value,
+            f"{name}_low": share and share.low,
+            f"{name}_high": share and share.high,
+        }
     return record | {
         "width90": result.width90,
         "cost_usd": result.cost_usd,
@@ -87,7 +92,9 @@ def rules_table(evaluation: Evaluation) -> Table:
         "Every arm under every rule. Coverage with 95 % Wilson intervals; width is the median of (q95 − q05) / point. "
         "Rules other than the primary one are for exploration."
     )
-    return Table(_caption(evaluation, said), columns, _records(evaluation, evaluation.overall, evaluation.overall.rules))
+    return Table(
+        _caption(evaluation, said), columns, _records(evaluation, evaluation.overall, evaluation.overall.rules)
+    )
 
 
 def outcomes_table(evaluation: Evaluation) -> Table:
@@ -117,26 +124,24 @@ def describe_resampling(comparison: Comparison) -> str:
     if drawn is None:
         return "There are no common items, so no differences."
     groups = drawn.clusters
-    kinds = {arm.difference.rule for arm in comparison.arms if arm.difference is not None}
-    kind = "percentile" if "percentile" in kinds else "standard error × t(G − 1)"
+    interval = "percentile" if groups.n_clusters >= ENOUGH else "standard error × t(G − 1)"
+    if groups.n_clusters < LEAST:
+        interval = "none from one cluster"
     return (
         f"Differences on n = {drawn.n_items:,} common items in G = {groups.n_clusters:,} clusters (largest "
         f"{percent(groups.largest_share, 0)} of items, effective number {groups.effective:.1f}); 95 % cluster-bootstrap "
-        f"interval ({kind}), B = {drawn.n_resamples:,}, seed {drawn.seed}."
+        f"interval ({interval}), B = {drawn.n_resamples:,}, seed {drawn.seed}."
     )
 
 
-def difference_text(record: Record) -> str:
-    """Return a difference in percentage points with its interval, or why there is none."""
-    if record["baseline"]:
-        return "baseline"
-    if record["difference"] is None:
-        return "not on common items"
-    text = points(cast("float", record["difference"]))
-    if record["difference_low"] is not None and record["difference_high"] is not None:
-        text += f" [{points(cast('float', record['difference_low']))}, {points(cast('float', record['difference_high']))}]"
-    notes = [_FLAGS[flag] for flag in str(record["difference_flags"]).split() if flag in _FLAGS]
-    return f"{text} ({', '.join(notes)})" if notes else text
+def difference_text(point: float, low: float | None, high: float | None) -> str:
+    """Return a difference in percentage points with its interval where there is one.
+
+    Example:
+        >>> difference_text(-0.012, -0.02, 0.004)
+        '−1.2 [−2.0, +0.4]'
+    """
+    return points(point) if low is None or high is None else f"{points(point)} [{points(low)}, {points(high)}]"
 
 
 def arm_label(record: Record) -> str:
@@ -175,8 +180,19 @@ def _cost(record: Record) -> str:
     return each if record["cost_ratio"] is None else f"{each} ({record['cost_ratio']:.1f}×)"
 
 
+def _difference_cell(record: Record) -> str:
+    if record["baseline"]:
+        return "baseline"
+    gap = _number(record["difference"])
+    if gap is None:
+        return "not on common items"
+    text = difference_text(gap, _number(record["difference_low"]), _number(record["difference_high"]))
+    notes = [_FLAGS[flag] for flag in str(record["difference_flags"]).split() if flag in _FLAGS]
+    return f"{text} ({', '.join(notes)})" if notes else text
+
+
 def _difference(evaluation: Evaluation) -> Column:
-    return Column(f"Points of MdAPE from {evaluation.baseline_arm} [95 %]", difference_text)
+    return Column(f"Points of MdAPE from {evaluation.baseline_arm} [95 %]", _difference_cell)
 
 
 _ARM = Column("Arm", arm_label, numeric=False)

@@ -74,7 +74,9 @@ def forest(rows: Sequence[ForestRow], *, title: str, axis: str) -> str:
         top = _ROW * place
         name = row.label if len(row.label) <= _LONGEST else f"{row.label[: _LONGEST - 1]}…"
         parts.append(f'<text class="label" x="0" y="{top + 14}">{escape(plain(name))}</text>')
-        parts.append(f'<text class="label" x="{_WIDTH}" y="{top + 14}" text-anchor="end">{escape(plain(row.text))}</text>')
+        parts.append(
+            f'<text class="label" x="{_WIDTH}" y="{top + 14}" text-anchor="end">{escape(plain(row.text))}</text>'
+        )
         line = top + 28
         if row.low is not None and row.high is not None:
             parts.append(f'<line class="reach" x1="{at(row.low)}" x2="{at(row.high)}" y1="{line}" y2="{line}"/>')
@@ -93,5 +95,6 @@ def _ticks(low: float, high: float) -> list[float]:
 
 
 def _tick_text(value: float, ticks: Sequence[float]) -> str:
-    coarse = all(abs(tick * 100 - round(tick * 100)) < 1e-9 for tick in ticks)
-    return f"{value * 100:.0f}".replace("-", "−") if coarse else f"{value * 100:.2f}".rstrip("0").replace("-", "−")
+    whole = all(abs(tick * 100 - round(tick * 100)) < 1e-9 for tick in ticks)
+    text = f"{value * 100:.0f}" if whole else f"{value * 100:.2f}".rstrip("0").rstrip(".")
+    return text.replace("-", "−")

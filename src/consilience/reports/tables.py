@@ -87,7 +87,9 @@ class Table:
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(self.records[0].keys() if self.records else [column.label for column in self.columns])
-        writer.writerows([json.dumps(v) if isinstance(v, bool) else v for v in record.values()] for record in self.records)
+        writer.writerows(
+            [json.dumps(v) if isinstance(v, bool) else v for v in record.values()] for record in self.records
+        )
         return text.getvalue()
 
     def to_json(self) -> list[dict[str, Value]]:

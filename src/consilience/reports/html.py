@@ -1,0 +1,100 @@
+"""The report page: one HTML file that needs no script, no font and no network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from consilience.experiments.evaluate import Comparison, Evaluation
+from consilience.reports.evaluation import (
+    describe_resampling,
+    difference_text,
+    main_table,
+    outcomes_table,
+    rules_table,
+    runs_table,
+)
+from consilience.reports.facts import FACTS, NOTICE, Fact
+from consilience.reports.figures import ForestRow, forest
+from consilience.reports.tables import Table, plain
+
+_EXPOSURE = {
+    "before": "Items before the models’ training cutoff (may have been seen)",
+    "after": "Items after the models’ training cutoff",
+    "unknown": "Items for which this is unknown",
+}
+
+
+def render_report(
+    evaluation: Evaluation,
+    *,
+    title: str,
+    heads: Mapping[str, str],
+    simulated: bool,
+    facts: Sequence[Fact] = FACTS,
+    notes: Sequence[str] = (),
+) -> str:
+    """Return the report of an evaluation as one self-contained HTML page; the same arguments give the same bytes.
+
+    Args:
+        evaluation: From `evaluate`.
+        title: Heading of the page.
+        heads: Journal head hash by run id; a run that is absent is shown as unknown.
+        simulated: Models or data are simulated; an evaluation of simulated runs says so whatever is passed.
+        facts: What readers are told about panels.
+        notes: Sentences about the data, such as a declared later snapshot of attributes.
+    """
+    environment = Environment(
+        loader=PackageLoader("consilience.reports"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    overall = evaluation.overall
+    return environment.get_template("report.html.jinja").render(
+        title=plain(title),
+        simulated=simulated or evaluation.simulated,
+        split=None if evaluation.split is None else plain(evaluation.split),
+        n_arms=len(overall.arms),
+        n_items=max(arm.n_items for arm in overall.arms),
+        baseline=plain(evaluation.baseline_arm),
+        warnings=[plain(text) for text in (*evaluation.warnings, *notes)],
+        main=_safe(main_table(evaluation)),
+        figure=_forest(evaluation, overall),
+        figure_caption=describe_resampling(overall),
+        outcomes=_safe(outcomes_table(evaluation)),
+        exposure=[
+            (_EXPOSURE[level], _safe(main_table(evaluation, part))) for level, part in evaluation.by_exposure.items()
+        ],
+        rules=_safe(rules_table(evaluation)),
+        runs=_safe(runs_table(evaluation, heads)),
+        facts=facts,
+        notice=NOTICE,
+    )
+
+
+def _safe(table: Table) -> Markup:
+    return Markup(table.to_html())  # noqa: S704 - the table writer has escaped every text
+
+
+def _forest(evaluation: Evaluation, comparison: Comparison) -> Markup | None:
+    rows = [
+        ForestRow(
+            label=arm.arm,
+            text=difference_text(arm.difference.point, arm.difference.low, arm.difference.high),
+            point=arm.difference.point,
+            low=arm.difference.low,
+            high=arm.difference.high,
+        )
+        for arm in comparison.arms
+        if arm.difference is not None
+    ]
+    if not rows:
+        return None
+    title = f"Difference in median absolute percentage error from {evaluation.baseline_arm}, in percentage points"
+    drawn = forest(rows, title=title, axis=f"percentage points of MdAPE; left of zero beats {evaluation.baseline_arm}")
+    return Markup(drawn)  # noqa: S704 - the figure writer has escaped every text
