@@ -115,12 +115,13 @@ def test_a_planted_secret_is_found_wherever_it_is_said(
     guard_view(view(tainted, Role(id="judge", view=blind, text="Judge.")), target=float(target))
 
 
-@given(packet=packets(), target=targets, code=st.sampled_from(CODES))
+@given(packet=packets(), target=targets, code=st.sampled_from(("C", "M", "G")))
 def test_a_number_that_an_item_legitimately_holds_passes(packet: Packet, target: int, code: str) -> None:
-    guard_packet(planted(packet, code, "area", target), question=QUESTION, target=float(target))
-    tainted = planted(planted(packet, code, "area", target), "P" if code != "P" else "C", "remark", f"{target:,}")
-    with pytest.raises(LeakError, match="the target"):
-        guard_packet(tainted, question=QUESTION, target=float(target))
+    holding = planted(packet, code, "area", target)
+    guard_packet(holding, question=QUESTION, target=float(target))
+    for tainted in (planted(holding, "P", "remark", f"{target:,}"), planted(holding, "P", "area", target)):
+        with pytest.raises(LeakError, match=r"section P, evidence P0: .*the target"):
+            guard_packet(tainted, question=QUESTION, target=float(target))
 
 
 @given(packet=packets(), code=st.sampled_from(CODES), days=st.integers(1, 4000))

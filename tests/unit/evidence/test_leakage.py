@@ -130,13 +130,19 @@ def test_a_prior_sale_lies_strictly_before_the_cutoff_in_snapshots_too(content: 
 
 
 def test_holders_say_which_subject_numbers_may_equal_the_target() -> None:
-    policy = LeakPolicy(holders={"P": frozenset({"priorsaleprice"})})
-    check(with_item("P", {"prior_sale_price": 412000}), policy=policy)
-    check(with_item("P", {"prior": {"sale_price": 412000}}), policy=policy)
-    check(with_item("C", {"x": 412000}), policy=policy)
-    check(with_item("P", {"x": 412000}))
+    legitimate: list[dict[str, JsonValue]] = [
+        {"prior_sale_price": 412000},
+        {"prior_sale": {"price": 412000}},
+        {"Assessment total": 412000},
+    ]
+    for content in legitimate:
+        check(with_item("P", content))
+    check(with_item("C", {"x": 412000}))
     with pytest.raises(LeakError, match='field "x" holds the target value'):
-        check(with_item("P", {"x": 412000.2}), policy=policy)
+        check(with_item("P", {"x": 412000.2}))
+    check(with_item("P", {"x": 412000}), policy=LeakPolicy(holders={"C": frozenset({"price"})}))
+    with pytest.raises(LeakError, match='field "x" holds the target value'):
+        check(with_item("C", {"x": 412000}), policy=LeakPolicy(holders={"C": frozenset({"price"})}))
 
 
 def test_static_prompts_are_searched_by_the_same_rule() -> None:
