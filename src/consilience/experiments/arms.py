@@ -75,6 +75,7 @@ class Budgets(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     max_output_tokens: int = Field(gt=0)
+    assumed_output_tokens: int = Field(gt=0)
     effort: Effort
     limits: Limits
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from consilience.core.canonical import canonical_json, sha256_hex
 from consilience.errors import IntegrityError, ResumeMismatchError
+from consilience.experiments.arms import load_budgets
 from consilience.experiments.fingerprint import code_hashes
 from consilience.experiments.plan import Plan
 from consilience.experiments.storage import write_json
@@ -48,6 +49,7 @@ class Frozen:
             seed=plan.seed,
             run_secret=self.content["run_secret"],
             max_output_tokens=plan.max_output_tokens,
+            assumed_output_tokens=load_budgets().assumed_output_tokens,
             effort=effort,
         )
 

@@ -166,8 +166,8 @@ class _Run:
         recorded = self.state.items_finished.get(item_id)
         try:
             if recorded is None:
-                bound = session.bound_nano(self.protocol, self.prices, ended=self.state.turns.keys())
-                session.envelope = await self.budget.admit(bound or 0)
+                foreseen = session.foreseen(self.protocol, self.prices, ended=self.state.turns.keys())
+                session.envelope = await self.budget.admit(foreseen.expected_nano or 0)
                 if item_id not in self.state.items_started:
                     data = {"packet_sha256": item.packet.digest, "tag": session.tag}
                     self.journal.append(ItemStarted(data=data), Where(item_id))

@@ -24,8 +24,8 @@ from consilience.evidence.verification import Flag, verify_answer
 from consilience.evidence.views import View, view
 from consilience.journal.budget import Envelope
 from consilience.journal.events import Where
-from consilience.models.prices import Price, bound_nano
-from consilience.models.request import Block, Contract, Effort, Message, Request
+from consilience.models.prices import Price, bound_nano, cost_nano
+from consilience.models.request import Block, Contract, Effort, Message, Request, Usage
 from consilience.protocols import Protocol
 from consilience.runtime.gather import gather
 from consilience.runtime.state import Shown, committee_state
@@ -74,13 +74,32 @@ class Settings:
         seed: Decides shuffling and, for simulated models, answers.
         run_secret: Makes fence tags unguessable.
         max_output_tokens: Output limit of an ask; doubled once after a truncation.
+        assumed_output_tokens: Length of a reply that plans assume.
         effort: Reasoning effort.
     """
 
     seed: int
     run_secret: str
     max_output_tokens: int
+    assumed_output_tokens: int
     effort: Effort
+
+
+@dataclass(frozen=True)
+class Foreseen:
+    """What an item will take, before anything is spent.
+
+    Attributes:
+        turns: Planned turns.
+        tokens: Expected tokens.
+        expected_nano: Expected cost at list price; None when a model has no price.
+        worst_nano: The most the planned turns can cost; None when a model has no price.
+    """
+
+    turns: int
+    tokens: int
+    expected_nano: int | None
+    worst_nano: int | None
 
 
 @dataclass(frozen=True)
@@ -231,34 +250,37 @@ class ItemSession:
             replicate=turn.sample,
         )
 
-    def bound_nano(
+    def foreseen(
         self,
         protocol: Protocol,
         prices: Mapping[str, Price | Literal["free"] | None],
         *,
         ended: Container[Where] = (),
-    ) -> int | None:
-        """Return what the item may cost at worst, corrections apart; None when a model has no price.
+    ) -> Foreseen:
+        """Return what the item's planned turns will take, corrections apart; turns in ``ended`` take nothing more.
 
-        Every planned turn at its bytes of input (each other seat's row, summary and critiques at an allowance) and the
-        whole output limit; turns in ``ended`` cost nothing more.
+        Each other seat's row, summary and critiques enter at an allowance, tokens at four bytes of input and the assumed
+        length of a reply; the worst case counts every byte as a token and every reply at its limit.
         """
-        total = 0
+        expected = worst = turns = tokens = 0
+        priced = True
+        reply = min(self._settings.assumed_output_tokens, self._settings.max_output_tokens)
         for seat, block in zip(self._seats, self._view_blocks, strict=True):
             fixed = len(self._systems[seat.label].encode()) + len(block.encode("utf-8", "surrogatepass"))
             for kind, round_ in protocol.plan():
                 if Where(self.question.id, round_, seat.label, kind, 0) in ended:
                     continue
                 state = STATE_BYTES_PER_SEAT * (len(self._seats) - 1) if round_ else 0
-                bound = bound_nano(
-                    input_tokens=fixed + state + len(self._prompts.tasks[kind]) + len(str(self._contract.schema)),
-                    output_tokens=self._settings.max_output_tokens,
-                    price=prices[seat.model],
-                )
-                if bound is None:
-                    return None
-                total += bound
-        return total
+                size = fixed + state + len(self._prompts.tasks[kind]) + len(str(self._contract.schema))
+                price = prices[seat.model]
+                usual = Usage(-(-size // 4), 0, 0, 0, reply, 0)
+                bound = bound_nano(input_tokens=size, output_tokens=self._settings.max_output_tokens, price=price)
+                turns += 1
+                tokens += usual.total
+                priced = priced and bound is not None
+                worst += bound or 0
+                expected += min(bound or 0, cost_nano(usual, price) or 0)
+        return Foreseen(turns, tokens, expected if priced else None, worst if priced else None)
 
 
 def _recorded(shown: Shown | None, flags: Sequence[Flag]) -> dict[str, Any]:
