@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.from_thread
 import anyio.lowlevel
 import pytest
 
@@ -158,6 +159,36 @@ def test_64_waiters_share_a_few_syncs(tmp_path: Path) -> None:
     disk = Disk()
     anyio.run(lambda: run_turns(tmp_path, disk, disk.log, turns=64, size=2**20))
     assert sum(name == "fsync" for name, _ in disk.log) <= 16
+
+
+def test_a_record_on_its_way_to_disk_is_waited_for_not_written_again(tmp_path: Path) -> None:
+    second = anyio.Event()
+
+    class Slow(Disk):
+        def fsync(self, handle: int) -> None:
+            anyio.from_thread.run_sync(second.set)  # from here on another task waits for the same record
+            anyio.from_thread.run(anyio.lowlevel.checkpoint)
+            super().fsync(handle)
+
+    disk = Slow()
+
+    async def follow(journal: JournalWriter) -> None:
+        await second.wait()
+        await journal.durable(1)
+        disk.log.append(("followed", None))
+
+    async def run() -> None:
+        journal = JournalWriter(tmp_path, clock=now, files=disk)
+        journal.append(START)
+        async with anyio.create_task_group() as group:
+            group.start_soon(follow, journal)
+            await journal.durable(1)
+        await journal.close()
+
+    anyio.run(run)
+    names = [name for name, _ in disk.log]
+    assert names.count("write") == names.count("fsync") == 1
+    assert names.index("followed") > names.index("fsync_dir")
 
 
 def test_a_new_file_gets_its_name_only_with_its_records_on_disk(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ with RunLock(Path(sys.argv[1])):
 
 
 def test_the_lock_names_its_holder(tmp_path: Path) -> None:
+    (tmp_path / "lock").write_text("the note of an earlier holder, longer than the next one will be" * 2)
     with RunLock(tmp_path):
         holder = json.loads((tmp_path / "lock").read_bytes())
         assert holder["pid"] == os.getpid()

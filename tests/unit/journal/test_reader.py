@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from consilience.core.canonical import canonical_json
 from consilience.errors import IntegrityError
 from consilience.journal.events import AttemptLost, AttemptReserved, AttemptResponse, TextStored, Where
-from consilience.journal.reader import AttemptKey, RunState, Texts, expand, fold, read_events
+from consilience.journal.reader import AttemptKey, RunState, Texts, chain, expand, fold, read_events
+from consilience.journal.verify import verify
 from consilience.journal.writer import JournalWriter
 
 Write = Callable[..., JournalWriter]
@@ -61,6 +64,38 @@ def test_contradictions_are_named(
     write(tmp_path, [small_run[index] for index in order], finish=False)
     with pytest.raises(IntegrityError, match=f"journal record {len(order)} .*item a, round 0.*{problem}"):
         fold(tmp_path)
+
+
+def test_an_outcome_under_another_key_is_named(tmp_path: Path, write: Write, small_run: list[Any]) -> None:
+    other = AttemptLost(key="k2", ask=0, attempt=0, charged_nano=0)
+    write(tmp_path, [small_run[0], small_run[2], (other, TURN)], finish=False)
+    with pytest.raises(IntegrityError, match="never reserved"):
+        fold(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("forged", "problem"),
+    [
+        ({"seq": 7}, "numbered 7"),
+        ({"events": 5}, "run.finished names another count or head"),
+        ({"head": "0" * 64}, "run.finished names another count or head"),
+        ({"type": "run.over"}, "'run.over' is unknown"),
+        ({"more": 1}, "unknown fields more"),
+    ],
+)
+def test_a_record_that_fits_the_chain_but_not_the_journal_is_named(
+    tmp_path: Path, write: Write, small_run: list[Any], forged: dict[str, Any], problem: str
+) -> None:
+    write(tmp_path, small_run[:2])
+    path = tmp_path / "events-00001.jsonl"
+    *before, last = path.read_bytes().splitlines(keepends=True)
+    event = canonical_json({**json.loads(last)["event"], **forged})
+    digest = chain(json.loads(before[-1])["hash"], event)
+    path.write_bytes(b"".join(before) + b'{"hash":"' + digest.encode() + b'","event":' + event + b"}\n")
+    bad = verify(tmp_path).first_bad
+    assert bad is not None
+    assert bad.record == 3
+    assert problem in bad.reason
 
 
 def test_bodies_stay_on_disk(tmp_path: Path, write: Write, small_run: list[Any]) -> None:
