@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import date
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import Field, JsonValue, field_validator, model_validator
 
 from consilience.core.canonical import tagged_hash
 from consilience.core.question import Question, Strict
@@ -21,13 +21,34 @@ class EvidenceItem(Strict):
         id: ``P``, ``C01``, ``M1``, ``G1``, ``D01``, ``B1``, ``X1``…
         as_of: The day the fact was true or published; None means undated, which is not "before".
         snapshot: The fact comes from a declared snapshot that may be later than the cutoff (its ``as_of`` says when).
-        content: JSON data. Untrusted: rendered only inside a fence.
+        content: JSON data without fields called ``id``, ``as_of`` or ``snapshot``, which would disguise the item.
+            Untrusted: rendered only inside a fence.
+
+    Raises:
+        ValueError: The content has a field that would stand for the item's own.
     """
 
     id: str = Field(min_length=1, max_length=32, pattern=r"^[A-Za-z0-9_.-]+$")
     as_of: date | None = None
     snapshot: bool = False
     content: dict[str, JsonValue]
+
+    @field_validator("content")
+    @classmethod
+    def _undisguised(cls, value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        disguise = {"id", "as_of", "snapshot"} & value.keys()
+        if disguise:
+            raise ValueError(f'has a field "{min(disguise)}", which would stand for the item\'s own')
+        return value
+
+    def shown(self) -> dict[str, JsonValue]:
+        """Return the item as a role sees it: id, date and snapshot mark where known, then its content."""
+        head: dict[str, JsonValue] = {"id": self.id}
+        if self.as_of is not None:
+            head["as_of"] = self.as_of.isoformat()
+        if self.snapshot:
+            head["snapshot"] = True
+        return head | self.content
 
 
 class Section(Strict):
@@ -128,18 +149,3 @@ class Item(Strict):
         if self.question.id != self.packet.item_id:
             raise ValueError(f"question {self.question.id} has the packet of {self.packet.item_id}")
         return self
-
-
-def jsonable(item: EvidenceItem) -> dict[str, Any]:
-    """Return an item as it is shown to a role: id, date where known, content.
-
-    Example:
-        >>> jsonable(EvidenceItem(id="E1", content={"beds": 3}))
-        {'id': 'E1', 'beds': 3}
-    """
-    shown: dict[str, Any] = {"id": item.id}
-    if item.as_of is not None:
-        shown["as_of"] = item.as_of.isoformat()
-    if item.snapshot:
-        shown["snapshot"] = True
-    return shown | item.content

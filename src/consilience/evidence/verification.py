@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from consilience.core.answers import AnyAnswer, Estimate
-from consilience.core.packet import Packet, jsonable
+from consilience.core.packet import Packet
 from consilience.core.question import Strict
 from consilience.evidence.quotes import contains_passage
 from consilience.evidence.views import View
@@ -141,7 +141,7 @@ def _justification(answer: Estimate) -> str | None:
 def _quote_flags(answer: AnyAnswer, packet: Packet) -> Iterator[Flag]:
     for quote in answer.quotes:
         item = packet.item(quote.evidence_id)
-        if item is not None and not contains_passage(jsonable(item), quote.text):
+        if item is not None and not contains_passage(item.shown(), quote.text):
             yield Flag(
                 code="quote_not_found", evidence_id=quote.evidence_id, detail="the item does not contain this passage"
             )

@@ -9,10 +9,7 @@ from functools import cached_property, lru_cache
 from consilience.core.canonical import text_hash
 from consilience.core.packet import CutoffRule, EvidenceItem, Packet, Section
 from consilience.core.role import Role
-from consilience.errors import DataError
 from consilience.evidence.visible import visible_json
-
-_RESERVED = frozenset({"id", "as_of", "snapshot"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,19 +65,10 @@ class View:
 def shown(item: EvidenceItem) -> str:
     """Return one item as a role reads it: id, date and snapshot mark where known, then its content by field name.
 
-    Raises:
-        DataError: The content has a field called ``id``, ``as_of`` or ``snapshot``, which would disguise the item.
-
     Example:
         >>> shown(EvidenceItem(id="C01", as_of=date(2015, 2, 1), content={"price": 412000}))
         '{"id":"C01","as_of":"2015-02-01","price":412000}'
     """
-    disguise = _RESERVED & item.content.keys()
-    if disguise:
-        raise DataError(
-            f'evidence {item.id} has a content field "{min(disguise)}", which would stand for the item\'s own',
-            hint="Rename the field; the item's id and date belong to the item, not to its content.",
-        )
     head = f'"id":"{item.id}"'
     if item.as_of is not None:
         head += f',"as_of":"{item.as_of.isoformat()}"'

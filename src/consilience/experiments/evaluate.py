@@ -374,7 +374,7 @@ def _about_rows(run_ids: Sequence[str], exposures: Sequence[str]) -> list[str]:
     made_up = [run for run in run_ids if _simulated([run])]
     found = []
     if 0 < len(made_up) < len(run_ids):
-        found.append(f"Some runs are simulated, others not: {', '.join(made_up)} hold no real model's answers.")
+        found.append(f"Some runs are simulated or synthetic, others not: {', '.join(made_up)}.")
     if list(exposures) == ["before"]:
         found.append("All items lie before the models' training cutoff: a model may have seen every answer.")
     if list(exposures) == ["unknown"]:

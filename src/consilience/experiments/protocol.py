@@ -67,7 +67,7 @@ def protocol_of(plan: Plan, models: Mapping[str, Model], *, catalogue: Catalogue
 
 
 def price_rows(plan: Plan, catalogue: Catalogue) -> dict[str, Any]:
-    """Return the price rows a run uses, in nano-dollars per million tokens, with the date they were read."""
+    """Return the price rows a run uses, in USD per million tokens, with the date they were read."""
     return {name: catalogue.spec(name).model_dump(mode="json") for name in sorted(plan.models)}
 
 

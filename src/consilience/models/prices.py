@@ -6,7 +6,7 @@ from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 
 from consilience.config import load_packaged
 from consilience.errors import ConfigError
@@ -31,7 +31,12 @@ def _nano_per_million(value: Any) -> Any:
     return int(nano)
 
 
-Rate = Annotated[int, BeforeValidator(_nano_per_million)]
+def _usd_per_million(nano: int) -> str:
+    """Write a rate as it is read, so that a recorded price row can be read again."""
+    return f"{Decimal(nano) / NANO:f}"
+
+
+Rate = Annotated[int, BeforeValidator(_nano_per_million), PlainSerializer(_usd_per_million)]
 
 
 class Price(BaseModel):

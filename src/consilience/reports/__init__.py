@@ -1,1 +1,1 @@
-"""What an evaluation says, as tables, figures and a page; no arm without its cost and its difference from the single agent."""
+"""What an evaluation says, as tables, figures and a page; no arm without its cost."""

@@ -15,7 +15,6 @@ _FLAGS = {"few_clusters": "few clusters", "descriptive_only": "descriptive only"
 
 def arm_record(result: ArmResult, evaluation: Evaluation, *, cost_ratio: float | None = None) -> dict[str, Value]:
     """Return an arm's result as flat JSON values; shares and differences are fractions, unknown is None."""
-    told, gap = result.points, result.difference
     record: dict[str, Value] = {
         "arm": result.arm,
         "aggregation": result.aggregation,
@@ -24,28 +23,24 @@ def arm_record(result: ArmResult, evaluation: Evaluation, *, cost_ratio: float |
         "baseline": result.arm == evaluation.baseline_arm,
         "n_items": result.n_items,
         **{status: result.outcomes[status] for status in STATUSES},
-        "mdape": told and told.mdape,
-        "ppe10": told and told.ppe10,
-        "ppe20": told and told.ppe20,
-        "bias": told and told.bias,
     }
+    for name in ("mdape", "ppe10", "ppe20", "bias"):
+        record[name] = None if result.points is None else getattr(result.points, name)
     for name, share in (("coverage50", result.coverage50), ("coverage90", result.coverage90)):
-        record |= {
-            name: share and share.value,
-            f"{name}_low": share and share.low,
-            f"{name}_high": share and share.high,
-        }
+        for suffix, part in (("", "value"), ("_low", "low"), ("_high", "high")):
+            record[name + suffix] = None if share is None else getattr(share, part)
+    gap = result.difference
     return record | {
         "width90": result.width90,
         "cost_usd": result.cost_usd,
         "cost_per_item_usd": result.cost_per_item_usd,
         "cost_ratio": cost_ratio,
         "tokens": result.tokens,
-        "difference": gap and gap.point,
-        "difference_low": gap and gap.low,
-        "difference_high": gap and gap.high,
-        "difference_interval": gap and gap.rule,
-        "difference_flags": gap and " ".join(gap.flags),
+        "difference": None if gap is None else gap.point,
+        "difference_low": None if gap is None else gap.low,
+        "difference_high": None if gap is None else gap.high,
+        "difference_interval": None if gap is None else gap.rule,
+        "difference_flags": None if gap is None else " ".join(gap.flags),
     }
 
 
@@ -65,7 +60,10 @@ def main_table(evaluation: Evaluation, comparison: Comparison | None = None) -> 
         _COST,
         _difference(evaluation),
     )
-    said = f"By the rule {evaluation.primary}. " + describe_resampling(comparison)
+    said = (
+        f"By the rule {evaluation.primary}. In brackets behind a cost: relative to {evaluation.baseline_arm}. "
+        f"{describe_resampling(comparison)}"
+    )
     if evaluation.baseline_arm == "E_single":
         said += " E_single answers once per item; it is not given the other arms' money."
     return Table(_caption(evaluation, said), columns, _records(evaluation, comparison, comparison.arms))
@@ -129,23 +127,23 @@ def describe_resampling(comparison: Comparison) -> str:
         interval = "none from one cluster"
     return (
         f"Differences on n = {drawn.n_items:,} common items in G = {groups.n_clusters:,} clusters (largest "
-        f"{percent(groups.largest_share, 0)} of items, effective number {groups.effective:.1f}); 95 % cluster-bootstrap "
-        f"interval ({interval}), B = {drawn.n_resamples:,}, seed {drawn.seed}."
+        f"{percent(groups.largest_share, 0)} of items, effective number {groups.effective:.1f}); 95 % "
+        f"cluster-bootstrap interval ({interval}), B = {drawn.n_resamples:,}, seed {drawn.seed}."
     )
 
 
 def difference_text(point: float, low: float | None, high: float | None) -> str:
-    """Return a difference in percentage points with its interval where there is one.
+    r"""Return a difference in percentage points with its interval, which no line break splits, where there is one.
 
     Example:
         >>> difference_text(-0.012, -0.02, 0.004)
-        '−1.2 [−2.0, +0.4]'
+        '−1.2 [−2.0,\xa0+0.4]'
     """
-    return points(point) if low is None or high is None else f"{points(point)} [{points(low)}, {points(high)}]"
+    return points(point) if low is None or high is None else f"{points(point)} [{points(low)},\xa0{points(high)}]"
 
 
 def arm_label(record: Record) -> str:
-    """Return an arm's name, with the word *simulated* where no real model spoke."""
+    """Return an arm's name, with the word *simulated* where its models or data are."""
     return f"{plain(str(record['arm']))}{' (simulated)' if record['simulated'] else ''}"
 
 
@@ -172,7 +170,7 @@ def _covered(record: Record, name: str) -> str:
     if record[name] is None:
         return ABSENT
     low, high = (f"{cast('float', record[f'{name}_{end}']) * 100:.0f}" for end in ("low", "high"))
-    return f"{percent(_number(record[name]), 0)} [{low}, {high}]"
+    return f"{percent(_number(record[name]), 0)} [{low},\xa0{high}]"
 
 
 def _cost(record: Record) -> str:

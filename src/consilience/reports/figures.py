@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from consilience.reports.tables import plain, points
+from consilience.reports.tables import plain
 
 _WIDTH = 400
 _MARGIN = 16

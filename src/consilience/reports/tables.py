@@ -1,4 +1,4 @@
-"""Tables that say the same in Markdown, HTML, CSV and JSON: records hold the numbers, columns say how they are shown."""
+"""Tables in Markdown, HTML, CSV and JSON from one source: records hold the numbers, columns say how to show them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Records and how they are shown; CSV and JSON write all fields of the records, unrounded.
+    r"""Records and how they are shown; CSV and JSON write all fields of the records, unrounded.
 
     Attributes:
         caption: One or more sentences.
@@ -44,7 +44,7 @@ class Table:
     Example:
         >>> table = Table("Two.", (Column("arm", lambda r: str(r["arm"]), numeric=False),), ({"arm": "E", "n": 2},))
         >>> table.to_csv()
-        'arm,n\\nE,2\\n'
+        'arm,n\nE,2\n'
     """
 
     caption: str
@@ -77,10 +77,8 @@ class Table:
             )
             body.append(f'<tr><th scope="row">{first}</th>{cells}</tr>')
         caption = escape(plain(self.caption))
-        return "\n".join(
-            [f"<table><caption>{caption}</caption>", f"<thead><tr>{head}</tr></thead>", "<tbody>", *body]
-            + ["</tbody></table>"]
-        )
+        head = f"<table><caption>{caption}</caption>\n<thead><tr>{head}</tr></thead>"
+        return "\n".join([head, "<tbody>", *body, "</tbody></table>"])
 
     def to_csv(self) -> str:
         """Return all fields of the records; an unknown value is an empty cell."""
@@ -108,11 +106,11 @@ def plain(text: str) -> str:
 
 
 def percent(value: float | None, digits: int = 1) -> str:
-    """Return a share in percent.
+    r"""Return a share in percent.
 
     Example:
         >>> percent(0.0862), percent(None)
-        ('8.6\\xa0%', '–')
+        ('8.6\xa0%', '–')
     """
     return ABSENT if value is None else f"{value * 100:.{digits}f}{_NARROW}%".replace("-", "−")
 

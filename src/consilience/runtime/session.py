@@ -259,8 +259,8 @@ class ItemSession:
     ) -> Foreseen:
         """Return what the item's planned turns will take, corrections apart; turns in ``ended`` take nothing more.
 
-        Each other seat's row, summary and critiques enter at an allowance, tokens at four bytes of input and the assumed
-        length of a reply; the worst case counts every byte as a token and every reply at its limit.
+        Each other seat's row, summary and critiques enter at an allowance; expected are four bytes a token and replies
+        of the assumed length; the worst case counts every byte as a token and every reply at its limit.
         """
         expected = worst = turns = tokens = 0
         priced = True

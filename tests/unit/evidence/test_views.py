@@ -5,10 +5,10 @@ from datetime import date
 
 import pytest
 from evidence_cases import make_packet
+from pydantic import ValidationError
 
 from consilience.core.packet import EvidenceItem, Packet, Section
 from consilience.core.role import Role
-from consilience.errors import DataError
 from consilience.evidence.views import full_view, shown, view
 
 
@@ -54,8 +54,8 @@ def test_shown_puts_identity_first_and_marks_snapshots() -> None:
 
 @pytest.mark.parametrize("name", ["id", "as_of", "snapshot"])
 def test_content_cannot_disguise_its_item(name: str) -> None:
-    with pytest.raises(DataError, match=f'P has a content field "{name}"'):
-        shown(EvidenceItem(id="P", content={name: "C01"}))
+    with pytest.raises(ValidationError, match=f'has a field "{name}"'):
+        EvidenceItem(id="P", content={name: "C01"})
 
 
 def test_an_empty_packet_has_an_empty_view() -> None:

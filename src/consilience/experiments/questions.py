@@ -1,0 +1,55 @@
+"""Questions from a file: one JSON object per line, so that a researcher of protocols needs no application."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from consilience.core.packet import Item
+from consilience.errors import DataError
+
+MAX_LINE_BYTES = 5_000_000
+
+
+def read_questions(path: Path) -> list[Item]:
+    """Return the items of a JSONL file: ``question``, ``packet``, and where known ``truth``, ``strata``, ``cluster``.
+
+    Raises:
+        DataError: The file cannot be read, holds nothing, or a line is no item; line and field are named.
+    """
+    items: list[Item] = []
+    lines: dict[str, int] = {}
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                if not line.strip():
+                    continue
+                item = _item(line, where=f"{path}, line {number}")
+                before = lines.setdefault(item.question.id, number)
+                if before != number:
+                    raise DataError(
+                        f"{path}, line {number}: the id {item.question.id} stands on line {before} already",
+                        hint="Give every question its own id.",
+                    )
+                items.append(item)
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}", hint="Check the path and its permissions.") from error
+    if not items:
+        raise DataError(f"{path} holds no question", hint="Write one JSON object per line.")
+    return items
+
+
+def _item(line: bytes, *, where: str) -> Item:
+    if len(line) > MAX_LINE_BYTES:
+        raise DataError(
+            f"{where}: {len(line)} bytes", hint=f"A question with its evidence has at most {MAX_LINE_BYTES}."
+        )
+    try:
+        return Item.model_validate_json(line)
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in problem["loc"]) or "the line"
+        raise DataError(
+            f"{where}: {place}: {problem['msg']}", hint="Mend the line; nothing was read in part."
+        ) from error

@@ -1,0 +1,189 @@
+"""A recorded run without a single call: replayed through the same engine, or aggregated under another rule."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from consilience.aggregation.numbers import POINT_RULES
+from consilience.aggregation.rows import MIXTURE_ROW
+from consilience.core.answers import CritiqueSet
+from consilience.core.deliberation import Standing, Table, present
+from consilience.core.outcomes import Answered, Failed, outcome_from_json
+from consilience.core.packet import Item
+from consilience.errors import ConfigError, DataError, FinalModelError, IntegrityError, ModelError, TransientModelError
+from consilience.experiments.orders import Job, Orders, Shell
+from consilience.experiments.plan import Application, Plan
+from consilience.experiments.predictions import QUANTILES
+from consilience.experiments.protocol import Frozen, read_frozen
+from consilience.experiments.runner import run_arm
+from consilience.experiments.transcript import aggregate
+from consilience.journal.events import AttemptError
+from consilience.journal.reader import RunState, expand, fold
+from consilience.models.base import Model
+from consilience.models.pool import Limits
+from consilience.models.prices import SIMULATED_PREFIX, Catalogue, ModelSpec
+from consilience.models.replay import Replay
+from consilience.models.request import Completion, completion_from_json
+from consilience.models.simulated import Simulated
+from consilience.registry import nearest
+
+ONE_TRY = Limits(attempts=1)
+
+
+@dataclass(frozen=True)
+class ReplayReport:
+    """What a replay gave.
+
+    Attributes:
+        run_id: The run replayed.
+        identical: Whether the predictions are byte for byte those recorded.
+        answers: Recorded answers that were read again; no call was made.
+        predictions: As replayed.
+    """
+
+    run_id: str
+    identical: bool
+    answers: int
+    predictions: pl.DataFrame
+
+
+async def replay_run(folder: Path, applications: Mapping[str, Application], shell: Shell) -> ReplayReport:
+    """Run the engine of a finished run again on recorded answers and compare the predictions byte for byte.
+
+    Args:
+        folder: The run folder.
+        applications: By name; the run's own gives identity to its simulated models.
+        shell: Clock and facts; nothing is written into the run folder.
+
+    Raises:
+        IntegrityError: The record was changed, or holds no answer to a call (role and turn are named).
+        DataError: The run has no predictions yet.
+    """
+    frozen = read_frozen(folder)
+    plan = frozen.plan
+    state = fold(folder)
+    _check_protocol(folder, frozen, state)
+    recorded = _recorded(state)
+    models: dict[str, Model] = {
+        name: Replay(Simulated(name, applications[plan.application].reader, plan.seed), recorded)
+        for name in plan.models
+    }
+    with tempfile.TemporaryDirectory() as scratch:
+        paid = {item: event.data["paid_nano"] for item, event in state.items_finished.items()}
+        items = [item for item in recorded_items(folder, plan) if item.question.id in paid]
+        job = Job(plan, items, folder.name, Path(scratch) / folder.name, models, _catalogue(frozen))
+        orders = Orders(limits=ONE_TRY, paid_nano=paid)
+        replaying = Shell(clock=shell.clock, run_secret=frozen.content["run_secret"], facts=shell.facts)
+        report = await run_arm(job, replaying, orders)
+        again = (report.folder / "predictions.parquet").read_bytes()
+    path = folder / "predictions.parquet"
+    if not path.is_file():
+        raise DataError(f"{folder.name} has no predictions yet", hint="Run its command again to finish it.")
+    return ReplayReport(folder.name, again == path.read_bytes(), report.calls, report.predictions)
+
+
+def _check_protocol(folder: Path, frozen: Frozen, state: RunState) -> None:
+    if state.started is None or state.started.protocol_sha256 != frozen.sha256:
+        raise IntegrityError(
+            f"{folder / 'protocol.json'} is not the one the journal was started with",
+            hint="Restore it from a copy of the run.",
+        )
+
+
+def _recorded(state: RunState) -> dict[str, Completion | ModelError]:
+    """Return by key what every call ended in; a later answer stands before an earlier error."""
+    found: dict[str, Completion | ModelError] = {}
+    for attempt in state.attempts.values():
+        if isinstance(attempt.outcome, AttemptError):
+            found[attempt.outcome.key] = _error(attempt.outcome.error)
+    for key, response in state.answers.items():
+        found[key] = completion_from_json(expand(response.completion, state.texts))
+    return found
+
+
+def _error(recorded: Mapping[str, Any]) -> ModelError:
+    kind = TransientModelError if recorded["type"] == TransientModelError.__name__ else FinalModelError
+    return kind(recorded["message"], hint=recorded["hint"], status=recorded["status"])
+
+
+def _catalogue(frozen: Frozen) -> Catalogue:
+    """Return the price rows the run was made with."""
+    rows = {name.removeprefix(SIMULATED_PREFIX): ModelSpec.model_validate_json(json.dumps(row)) for name, row in frozen.content["prices"].items()}
+    return Catalogue(models=rows, tiers={})
+
+
+def recorded_items(folder: Path, plan: Plan) -> list[Item]:
+    """Return the items of a run from its packets, without truth.
+
+    Raises:
+        IntegrityError: A packet is missing or is not the one that was shown.
+    """
+    items: list[Item] = []
+    for item_id, digest in plan.packets.items():
+        path = folder / "packets" / f"{item_id}.json"
+        try:
+            stored = json.loads(path.read_bytes())
+            item = Item.model_validate_json(
+                json.dumps({"question": stored["question"], "packet": stored["packet"], "strata": stored["strata"]})
+            )
+        except (OSError, ValueError, KeyError) as error:
+            raise IntegrityError(
+                f"{path} cannot be read: {error}", hint="Restore it from a copy of the run."
+            ) from error
+        if item.packet.digest != digest:
+            raise IntegrityError(f"{path} is not the packet that was shown", hint="Restore it from a copy of the run.")
+        items.append(item)
+    return items
+
+
+def recompute(folder: Path, *, aggregation: str) -> pl.DataFrame:
+    """Return a run's estimates under one rule, from recorded answers alone: item_id, aggregation, n_answered, numbers.
+
+    Items without a quorum have null numbers.
+
+    Raises:
+        ConfigError: Unknown rule.
+        IntegrityError: The record was changed.
+    """
+    known = [*POINT_RULES.names(), MIXTURE_ROW]
+    if aggregation not in known:
+        raise ConfigError(f'unknown aggregation rule "{aggregation}"', hint=nearest(aggregation, known))
+    plan, state = read_frozen(folder).plan, fold(folder)
+    rows: list[dict[str, Any]] = []
+    for item in recorded_items(folder, plan):
+        if item.question.id not in state.items_finished:
+            continue
+        table = _final_table(state, item.question.id, tuple(seat.label for seat in plan.seats(item.question.id)))
+        row: dict[str, Any] = {
+            "item_id": item.question.id,
+            "aggregation": aggregation,
+            "n_answered": len(present(table)),
+        }
+        for made in aggregate(item, table):
+            if made.rule == aggregation:
+                row |= {name: getattr(made, name) for name in ("point", *QUANTILES)}
+        rows.append(row)
+    numbers = dict.fromkeys(("point", *QUANTILES), pl.Float64)
+    return pl.DataFrame(
+        rows, schema={"item_id": pl.String, "aggregation": pl.String, "n_answered": pl.Int64, **numbers}
+    )
+
+
+def _final_table(state: RunState, item_id: str, seats: tuple[str, ...]) -> Table:
+    """Return everybody's latest valid answer."""
+    latest: dict[str, Standing] = {}
+    for where, event in sorted(state.turns.items(), key=lambda turn: turn[0].sort_key()):
+        if where.item != item_id or where.seat is None or where.round is None:
+            continue
+        outcome = outcome_from_json(event.outcome)
+        if isinstance(outcome, Answered) and not isinstance(outcome.said, CritiqueSet):
+            latest[where.seat] = Standing(where.seat, outcome, outcome.said, where.round)
+    absent = Failed(error="Absent", message="no turn of this member gave an answer")
+    return tuple(latest.get(seat, Standing(seat, absent, None, None)) for seat in seats)
