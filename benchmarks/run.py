@@ -1,6 +1,6 @@
 """Run every benchmark beside this file and write RESULTS.md anew.
 
-A benchmark is a file ``bench_*.py`` with ``run() -> list[dict]``. Each dict is one row: ``name``, ``value``, ``unit`` and,
+A benchmark is a file ``bench_*.py`` with ``run() -> list[dict]``. Each dict is a row: ``name``, ``value``, ``unit``, and
 where they apply, ``goal``, ``peer`` (what it is compared with), ``ratio`` (ours to the peer's, in one run), ``note``.
 A value is the median of at least 5 runs, or the note says what else it is. No rows mean that the data are absent.
 """
@@ -83,8 +83,8 @@ def report(sections: Sequence[Section], *, when: datetime) -> str:
     lines = [
         "# Benchmarks",
         "",
-        "Written by `make bench`; do not edit. Medians of at least 5 runs unless the note says otherwise; a ratio is ours",
-        "to the peer's, both measured in the same run on the same machine.",
+        "Written by `make bench`; do not edit. Medians of at least 5 runs unless the note says otherwise; a ratio is",
+        "ours to the peer's, both measured in the same run on the same machine.",
         "",
         "| machine | |",
         "| --- | --- |",
@@ -105,7 +105,7 @@ def main() -> int:
     """Run what was asked for; RESULTS.md is rewritten by whole runs only."""
     known = {path.stem.removeprefix("bench_"): path.stem for path in sorted(HERE.glob("bench_*.py"))}
     parser = argparse.ArgumentParser(description="Run the benchmarks and rewrite benchmarks/RESULTS.md.")
-    parser.add_argument("--only", metavar="NAME", choices=known, help=f"{', '.join(known)}; only prints")
+    parser.add_argument("--only", metavar="NAME", choices=known, help="run one and only print")
     only = parser.parse_args().only
 
     sys.path.insert(0, str(HERE))
