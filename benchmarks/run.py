@@ -1,6 +1,6 @@
 """Run every benchmark beside this file and write RESULTS.md anew.
 
-A benchmark is a file ``bench_*.py`` with ``run() -> list[dict]``. Each dict is a row: ``name``, ``value``, ``unit``, and
+A benchmark is a file ``bench_*.py`` with ``run() -> list[dict]``. A dict is a row: ``name``, ``value``, ``unit``, and
 where they apply, ``goal``, ``peer`` (what it is compared with), ``ratio`` (ours to the peer's, in one run), ``note``.
 A value is the median of at least 5 runs, or the note says what else it is. No rows mean that the data are absent.
 """
