@@ -19,9 +19,11 @@ def loaded_by(*arguments: str) -> set[str]:
     done = subprocess.run(
         [sys.executable, "-X", "importtime", *arguments], capture_output=True, text=True, check=False, timeout=60
     )
-    assert done.returncode == 0, done.stderr[-2000:]
-    lines = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
-    return {line.rpartition("|")[2].strip().partition(".")[0] for line in lines}
+    lines = done.stderr.splitlines()
+    timed = [line for line in lines if line.startswith("import time:")]
+    said = [line for line in lines if line not in timed]
+    assert done.returncode == 0, "\n".join(said)
+    return {line.rpartition("|")[2].strip().partition(".")[0] for line in timed}
 
 
 @pytest.mark.parametrize(
