@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import lru_cache
 from typing import Any
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
@@ -45,6 +46,7 @@ def tagged_hash(tag: str, value: Any) -> str:
     return hashlib.sha256(tag.encode() + b"\x00" + canonical_json(value)).hexdigest()
 
 
+@lru_cache(maxsize=256)
 def text_hash(text: str) -> str:
     r"""Return the SHA-256 of a text by its JSON bytes, defined for every Python string, lone surrogates included.
 

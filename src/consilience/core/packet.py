@@ -116,13 +116,17 @@ class Packet(Strict):
         """Return all items in section order."""
         return tuple(item for section in self.sections.values() for item in section.items)
 
+    @cached_property
+    def _by_id(self) -> dict[str, EvidenceItem]:
+        return {item.id: item for item in self.items()}
+
     def evidence_ids(self) -> tuple[str, ...]:
         """Return all evidence ids in section order."""
-        return tuple(item.id for item in self.items())
+        return tuple(self._by_id)
 
     def item(self, evidence_id: str) -> EvidenceItem | None:
         """Return the item with this id, or None."""
-        return next((item for item in self.items() if item.id == evidence_id), None)
+        return self._by_id.get(evidence_id)
 
 
 class Item(Strict):

@@ -98,7 +98,7 @@ def verify_answer(
         for name in dict.fromkeys((*cited, *adjusted))
         if name in known and name not in visible
     ]
-    if isinstance(answer, Estimate):
+    if isinstance(answer, Estimate) and answer.adjustments:
         flags += _adjustment_flags(answer, comparables.values(packet))
     flags += _quote_flags(answer, packet)
     return tuple(flags)

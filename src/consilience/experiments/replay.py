@@ -115,7 +115,10 @@ def _error(recorded: Mapping[str, Any]) -> ModelError:
 
 def _catalogue(frozen: Frozen) -> Catalogue:
     """Return the price rows the run was made with."""
-    rows = {name.removeprefix(SIMULATED_PREFIX): ModelSpec.model_validate_json(json.dumps(row)) for name, row in frozen.content["prices"].items()}
+    rows = {
+        name.removeprefix(SIMULATED_PREFIX): ModelSpec.model_validate_json(json.dumps(row))
+        for name, row in frozen.content["prices"].items()
+    }
     return Catalogue(models=rows, tiers={})
 
 

@@ -21,6 +21,9 @@ from consilience.journal.reader import HEAD, MIDDLE, RESERVED_NAMES, TAIL, Scan,
 
 SEGMENT_BYTES = 64 * 2**20
 LONG_TEXT_BYTES = 2_048
+RECENT_TEXTS = 256
+_SURELY_SHORT = LONG_TEXT_BYTES // 4
+_PLAIN = frozenset({int, float, bool})
 
 
 @dataclass(eq=False, slots=True)
@@ -80,6 +83,7 @@ class JournalWriter:
         self._files: FileLayer = files if files is not None else RealFiles()
         self._segment_bytes = segment_bytes
         self._texts: set[str] = set()
+        self._recent: dict[str, str] = {}
         self._buffer: list[bytes] = []
         self._collecting = _Batch()
         self._flushing: _Batch | None = None
@@ -172,13 +176,29 @@ class JournalWriter:
 
     def intern(self, body: Any) -> Any:
         """Return a JSON value with every string over 2,048 bytes of UTF-8 stored once and replaced by a reference."""
-        if isinstance(body, str):
-            return {"$text": self.store_text(body)} if _is_long(body) else body
-        if isinstance(body, dict):
-            return {f"${name}" if name in RESERVED_NAMES else name: self.intern(value) for name, value in body.items()}
-        if isinstance(body, list | tuple):
+        kind = type(body)
+        if kind is str:
+            return {"$text": self._known(body)} if _is_long(body) else body
+        if kind is dict:
+            # Most parts are short scalars: they are passed on here, since a call for each would cost most.
+            return {
+                f"${name}" if name in RESERVED_NAMES else name: value
+                if value is None or type(value) in _PLAIN or (type(value) is str and len(value) <= _SURELY_SHORT)
+                else self.intern(value)
+                for name, value in body.items()
+            }
+        if kind is list or kind is tuple:
             return [self.intern(value) for value in body]
         return body
+
+    def _known(self, text: str) -> str:
+        """Return the content hash of a text that may come again soon, as views and system prompts do."""
+        sha256 = self._recent.get(text)
+        if sha256 is None:
+            sha256 = self._recent[text] = self.store_text(text)
+            if len(self._recent) > RECENT_TEXTS:
+                del self._recent[next(iter(self._recent))]
+        return sha256
 
     def finish(self, counts: dict[str, Any]) -> int:
         """Append ``run.finished`` with count and head, so that a cut or rewritten tail shows; return its number."""

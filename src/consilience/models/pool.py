@@ -271,8 +271,8 @@ class _Answer:
 def _upper_input_tokens(request: Request) -> int:
     """Return more tokens than the input can have: one per UTF-8 byte, plus what vendors add."""
     blocks = [*request.system, *(block for message in request.messages for block in message.blocks)]
-    size = sum(len(block.text.encode("utf-8", "surrogatepass")) for block in blocks)
-    return size + SCHEMA_OVERHEAD_TOKENS + len(str(request.contract.schema)) + sum(len(str(t)) for t in request.tools)
+    tools = sum(len(str(tool)) for tool in request.tools)
+    return sum(block.size for block in blocks) + request.contract.size + tools + SCHEMA_OVERHEAD_TOKENS
 
 
 def _error_json(error: ModelError) -> dict[str, Any]:

@@ -17,6 +17,11 @@ class Block:
     text: str
     cache: bool
 
+    @property
+    def size(self) -> int:
+        """Length in UTF-8 bytes."""
+        return len(self.text) if self.text.isascii() else len(self.text.encode("utf-8", "surrogatepass"))
+
 
 @dataclass(frozen=True)
 class Message:
@@ -28,11 +33,19 @@ class Message:
 
 @dataclass(frozen=True)
 class Contract:
-    """The response schema with its name; ``sha256`` identifies it."""
+    """The response schema with its name.
+
+    Attributes:
+        name: As vendors name it.
+        schema: JSON schema.
+        sha256: Identifies it.
+        size: Length of its JSON in bytes.
+    """
 
     name: str
     schema: Mapping[str, Any]
     sha256: str
+    size: int
 
 
 @dataclass(frozen=True)

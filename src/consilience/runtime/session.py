@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from consilience.config import package_text
 from consilience.core.answers import CritiqueSet
-from consilience.core.canonical import tagged_hash, text_hash
+from consilience.core.canonical import canonical_json, tagged_hash, text_hash
 from consilience.core.contracts import Expected
 from consilience.core.deliberation import Table
 from consilience.core.outcomes import Answered, Outcome
@@ -120,7 +120,7 @@ def contract_of(kind: Kind, option_ids: tuple[str, ...]) -> Contract:
     """Return the response schema of a kind of question, linted."""
     schema = wire_schema(kind, option_ids)
     lint_schema(schema, name=kind)
-    return Contract(name=kind, schema=schema, sha256=tagged_hash("schema", schema))
+    return Contract(name=kind, schema=schema, sha256=tagged_hash("schema", schema), size=len(canonical_json(schema)))
 
 
 class ItemSession:
@@ -271,7 +271,7 @@ class ItemSession:
                 if Where(self.question.id, round_, seat.label, kind, 0) in ended:
                     continue
                 state = STATE_BYTES_PER_SEAT * (len(self._seats) - 1) if round_ else 0
-                size = fixed + state + len(self._prompts.tasks[kind]) + len(str(self._contract.schema))
+                size = fixed + state + len(self._prompts.tasks[kind]) + self._contract.size
                 price = prices[seat.model]
                 usual = Usage(-(-size // 4), 0, 0, 0, reply, 0)
                 bound = bound_nano(input_tokens=size, output_tokens=self._settings.max_output_tokens, price=price)

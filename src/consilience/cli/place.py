@@ -1,0 +1,88 @@
+"""Where a command works: the project folder, the runs in it, and the options that every verb shares."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from consilience.errors import ConfigError
+from consilience.registry import nearest
+
+if TYPE_CHECKING:
+    from consilience.valuation.pipeline import Project
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+RunName = Annotated[
+    str, typer.Argument(metavar="RUN", help="A run id under results/runs, or the path of a run folder.")
+]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a command works.
+
+    Attributes:
+        root: The project folder.
+        arguments: What was typed after ``consilience``.
+    """
+
+    root: Path
+    arguments: tuple[str, ...]
+
+    @property
+    def project(self) -> Project:
+        """The study in the project folder."""
+        from consilience.valuation.pipeline import Project  # noqa: PLC0415 - heavy
+
+        return Project(self.root)
+
+    @property
+    def town(self) -> Project:
+        """The synthetic town of this project, apart from its own data."""
+        from consilience.valuation.pipeline import Project  # noqa: PLC0415 - heavy
+
+        return Project(self.root / "data" / "synthetic")
+
+    @property
+    def command(self) -> str:
+        """The command, to be typed again."""
+        return shlex.join(["consilience", *self.arguments])
+
+    def run_folder(self, run: str) -> Path:
+        """Return the folder of a run.
+
+        Raises:
+            ConfigError: There is no such run; the nearest is named.
+        """
+        runs = self.root / "results" / "runs"
+        if run not in {"", ".", ".."} and (runs / run).is_dir():
+            return runs / run
+        if Path(run).is_dir():
+            return Path(run).resolve()
+        known = [folder.name for folder in runs.iterdir() if folder.is_dir()] if runs.is_dir() else []
+        raise ConfigError(
+            f'there is no run "{run}" in {runs}',
+            hint=nearest(run, known) if known else "Make one with consilience run-arm, or name its project: --project.",
+        )
+
+
+def place_of(context: typer.Context) -> Place:
+    """Return where the command works."""
+    place = context.obj
+    if not isinstance(place, Place):
+        raise TypeError("the command was started without its place")
+    return place
+
+
+def titled(run_id: str) -> str:
+    """Return a run's id, said to be simulated where it is.
+
+    Example:
+        >>> titled("_E_single-test-0"), titled("E_single-test-0")
+        ('_E_single-test-0 (simulated)', 'E_single-test-0')
+    """
+    return f"{run_id} (simulated)" if run_id.startswith("_") else run_id

@@ -1,0 +1,117 @@
+"""What a project's ``consilience.yaml``, the environment and the flags say, in one value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from consilience.config import parse_yaml, read_text, validate
+from consilience.errors import ConfigError
+
+FILE = "consilience.yaml"
+CAP_VARIABLES = ("CONSILIENCE_MAX_SPEND_USD", "AV_MAX_SPEND_USD")
+MOST_USD = 10**12
+
+
+class ProjectFile(BaseModel):
+    """``consilience.yaml``: what a project's runs take where no flag says otherwise.
+
+    Attributes:
+        max_spend_usd: Spend cap of a run in dollars; 0 means zero. Quote it where exactness past 15 digits matters.
+        tier: Price tier of the models.
+        committee: How models are assigned to roles.
+        concurrency: Items in flight.
+        seed: Decides shuffling, assignment and simulated answers.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    max_spend_usd: int | float | str | None = None
+    tier: str | None = None
+    committee: str | None = None
+    concurrency: int | None = Field(default=None, ge=1)
+    seed: int | None = None
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What holds for a run.
+
+    Attributes:
+        max_spend_nano: The cap in nano-dollars; None for none.
+    """
+
+    max_spend_nano: int | None
+    tier: str
+    committee: str
+    concurrency: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Flags:
+    """What was typed; None where nothing was."""
+
+    max_spend_usd: str | None = None
+    tier: str | None = None
+    committee: str | None = None
+    concurrency: int | None = None
+    seed: int | None = None
+
+
+def settle(root: Path, flags: Flags, environment: Mapping[str, str]) -> Settings:
+    """Return what holds: flags before the environment (for the cap), that before the file, that before defaults.
+
+    Raises:
+        ConfigError: The file has an unknown key (the nearest valid one is named) or a wrong value, or an amount is none.
+    """
+    file = _read(root / FILE)
+    return Settings(
+        max_spend_nano=_cap(flags, environment, file),
+        tier=flags.tier or file.tier or "mid",
+        committee=flags.committee or file.committee or "mixed_random",
+        concurrency=flags.concurrency or file.concurrency or 4,
+        seed=next(seed for seed in (flags.seed, file.seed, 0) if seed is not None),
+    )
+
+
+def _read(path: Path) -> ProjectFile:
+    if not path.exists():
+        return ProjectFile()
+    value = parse_yaml(read_text(path), where=str(path))
+    return validate({} if value is None else value, ProjectFile, where=str(path))
+
+
+def _cap(flags: Flags, environment: Mapping[str, str], file: ProjectFile) -> int | None:
+    said = [("--max-spend-usd", flags.max_spend_usd)]
+    said += [(name, environment.get(name) or None) for name in CAP_VARIABLES]
+    said += [(f"{FILE}: max_spend_usd", None if file.max_spend_usd is None else str(file.max_spend_usd))]
+    return next((amount_nano(text, where=where) for where, text in said if text is not None), None)
+
+
+def amount_nano(text: str, *, where: str) -> int:
+    """Return a dollar amount in nano-dollars, exactly.
+
+    Raises:
+        ConfigError: It is no amount from 0 to 10**12, or finer than a nano-dollar.
+
+    Example:
+        >>> amount_nano("0.05", where="example"), amount_nano("0", where="example")
+        (50000000, 0)
+    """
+    try:
+        amount = Decimal(text)
+        if amount.is_finite() and 0 <= amount <= MOST_USD:
+            exact = amount.normalize()
+            exponent = exact.as_tuple().exponent
+            if exact == amount and isinstance(exponent, int) and exponent >= -9:
+                return int(exact.scaleb(9))
+    except InvalidOperation:
+        pass
+    raise ConfigError(
+        f'{where}: "{text}" is no amount in dollars', hint="Write dollars such as 5 or 0.05, at most nine decimals."
+    )
