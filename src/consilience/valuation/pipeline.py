@@ -27,7 +27,9 @@ SUBSAMPLE_SEED = 2026
 
 
 def panel_roles(panel: str, seed: int) -> tuple[Role, ...]:
-    """Return the roles of a roster by name, or the one role of that id."""
+    """Return the roles of a roster by name (``default`` is the default twelve), or the one role of that id."""
+    if panel == "default":
+        return roles_for("default12")
     return roles_for(panel if panel in ROSTERS else [panel], seed=seed)
 
 
