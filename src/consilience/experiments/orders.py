@@ -43,7 +43,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is; given to whoever watches, after every turn."""
+    """How far a run is; given to whoever watches, after every item."""
 
     items_done: int
     items_total: int

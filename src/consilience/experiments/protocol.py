@@ -122,5 +122,8 @@ def _differences(before: Any, after: Any, path: tuple[str, ...]) -> Iterator[tup
     if isinstance(before, dict) and isinstance(after, dict):
         for key in sorted(before.keys() | after.keys()):
             yield from _differences(before.get(key), after.get(key), (*path, key))
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        for index, (one, other) in enumerate(zip(before, after, strict=True)):
+            yield from _differences(one, other, (*path, str(index)))
     elif before != after:
         yield path

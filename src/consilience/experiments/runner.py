@@ -12,7 +12,7 @@ import anyio
 
 from consilience.core.deliberation import Deliberation
 from consilience.core.packet import Item
-from consilience.errors import BudgetError, ConsilienceError, JournalError, StoppedError
+from consilience.errors import BudgetError, ConsilienceError, IntegrityError, JournalError, PlanError, StoppedError
 from consilience.experiments.arms import load_budgets
 from consilience.experiments.manifest import Money, manifest
 from consilience.experiments.orders import Job, Orders, Progress, RunReport, Shell
@@ -27,6 +27,7 @@ from consilience.journal.events import (
     ItemFinished,
     ItemStarted,
     ProtocolNote,
+    Record,
     RunResumed,
     RunStarted,
     RunStopped,
@@ -37,6 +38,7 @@ from consilience.journal.lock import RunLock
 from consilience.journal.reader import RunState, Texts
 from consilience.journal.writer import JournalWriter
 from consilience.models.pool import ModelPool
+from consilience.registry import nearest
 from consilience.runtime.gather import gather
 from consilience.runtime.session import ItemSession
 from consilience.runtime.turn import TurnTaker
@@ -46,14 +48,28 @@ async def run_arm(job: Job, shell: Shell, orders: Orders) -> RunReport:
     """Run or resume one arm in its folder and return what it left.
 
     Raises:
+        PlanError: A model of the plan is not there, or there is a spend cap and a model without a price.
         ResumeMismatchError: The folder holds a run that asked something else.
         JournalError: The folder cannot be written or another process works on it.
         IntegrityError: The record there is not what was written.
         LeakError: Evidence gives a target away; raised before any call.
     """
+    _check_models(job, orders)
     _make_folder(job.folder)
     with RunLock(job.folder):
         return await _Run(job, _open_protocol(job, shell, orders), shell, orders).carry_out()
+
+
+def _check_models(job: Job, orders: Orders) -> None:
+    missing = [name for name in job.plan.models if name not in job.models]
+    if missing:
+        raise PlanError(f'the plan asks model "{missing[0]}", which is not there', hint=nearest(missing[0], job.models))
+    unpriced = [name for name in job.plan.models if job.catalogue.spec(name).price is None]
+    if unpriced and orders.max_spend_nano is not None:
+        raise PlanError(
+            f"no price is known of {', '.join(unpriced)}, so no spend cap can hold",
+            hint="Add its price (or `price: free`) to the models, or run without a cap.",
+        )
 
 
 def _make_folder(folder: Path) -> None:
@@ -85,8 +101,10 @@ class _Run:
         self.frozen = frozen
         self.shell = shell
         self.orders = orders
+        self.settings = frozen.settings()
         self.state = RunState(Texts(job.folder))
-        self.journal = JournalWriter(job.folder, clock=shell.clock, files=shell.files, seen=self.state.add)
+        self.accepted = set(frozen.accepted)
+        self.journal = JournalWriter(job.folder, clock=shell.clock, files=shell.files, seen=self._seen)
         self.specs = {name: job.catalogue.spec(name) for name in plan.models}
         self.prices = {name: spec.price for name, spec in self.specs.items()}
         self.budget = Budget(orders.max_spend_nano, spent_nano=self.state.spent_nano)
@@ -108,9 +126,11 @@ class _Run:
         self.failure: ConsilienceError | None = None
 
     async def carry_out(self) -> RunReport:
-        rebuild = self.state.finished and not self.orders.retry_failed
+        rebuild = self.state.finished and not self.orders.retry_failed and not self.frozen.accepted
         lost = self.state.lost()
         try:
+            self._check_start()
+            self._write_packets()
             if not rebuild:
                 await self._open()
             sessions = [self._session(item) for item in self.items]
@@ -123,6 +143,29 @@ class _Run:
         if self.failure is not None:
             raise self.failure
         return self._report(len(lost))
+
+    def _seen(self, record: Record) -> None:
+        self.state.add(record)
+        if isinstance(record.event, RunResumed):
+            self.accepted.update(record.event.accepted)
+
+    def _check_start(self) -> None:
+        started = self.state.started
+        if started is not None and (started.run_id, started.protocol_sha256) != (self.job.run_id, self.frozen.sha256):
+            raise IntegrityError(
+                f"the journal in {self.job.folder} was started as run {started.run_id} with another protocol.json",
+                hint="Restore protocol.json from a copy of the run, or use the run's own id.",
+            )
+
+    def _write_packets(self) -> None:
+        for item in self.items:
+            path = self.job.folder / "packets" / f"{item.question.id}.json"
+            if not path.exists():
+                shown = {
+                    "question": item.question.model_dump(mode="json"),
+                    "packet": item.packet.model_dump(mode="json"),
+                }
+                write_json(path, {**shown, "strata": item.strata, "sha256": item.packet.digest})
 
     async def _open(self) -> None:
         """Record that the run starts or goes on, and charge what an earlier process had in flight."""
@@ -139,11 +182,6 @@ class _Run:
             charged = attempt.reserved.reserved_nano
             event_lost = AttemptLost(key=attempt.reserved.key, ask=at.ask, attempt=at.attempt, charged_nano=charged)
             self.journal.append(event_lost, at.where)
-        for item in self.items:
-            shown = {"question": item.question.model_dump(mode="json"), "packet": item.packet.model_dump(mode="json")}
-            path = self.job.folder / "packets" / f"{item.question.id}.json"
-            if not path.exists():
-                write_json(path, {**shown, "strata": item.strata, "sha256": item.packet.digest})
         await self.journal.durable(self.journal.count)
 
     def _session(self, item: Item) -> ItemSession:
@@ -154,7 +192,7 @@ class _Run:
             seats=seats,
             systems={seat.label: prompts.system(seat) for seat in seats},
             prompts=prompts,
-            settings=self.frozen.settings(),
+            settings=self.settings,
             taker=self.taker,
         )
 
@@ -190,10 +228,8 @@ class _Run:
         took = totals(session.records)
         status = status_of(deliberation.final)
         recorded = self.state.items_finished.get(item_id)
-        paid = self.pool.paid_nano[item_id]
-        if recorded is not None and not self.orders.retry_failed:
-            paid = recorded.data["paid_nano"]
-        else:
+        paid = self.pool.paid_nano[item_id] + (0 if recorded is None else recorded.data["paid_nano"])
+        if recorded is None or any(record.taken.live for record in session.records):
             if deliberation.stopped is not None:
                 self.journal.append(
                     ProtocolNote(note="stopped_early", data=dict(vars(deliberation.stopped))), Where(item_id)
@@ -265,7 +301,7 @@ class _Run:
                 cap_hit=isinstance(self.stopped_by, BudgetError),
                 lost_attempts=self._lost_in_all(),
             ),
-            accepted=self.frozen.accepted,
+            accepted=sorted(self.accepted),
         )
         write_json(self.job.folder / "manifest.json", content)
         return RunReport(

@@ -281,6 +281,7 @@ class RunState:
         items_finished: ``item.finished`` by item.
         attempts: Every attempt by coordinates.
         turns: Latest terminal event by turn coordinates.
+        turn_ends: Numbers of all terminal records by turn coordinates; a turn asked again has several.
         answers: Latest response by key.
 
     Example:
@@ -296,6 +297,7 @@ class RunState:
     items_finished: dict[str, ItemFinished] = field(default_factory=dict)
     attempts: dict[AttemptKey, Attempt] = field(default_factory=dict)
     turns: dict[Where, TurnAccepted | TurnFailed] = field(default_factory=dict)
+    turn_ends: dict[Where, list[int]] = field(default_factory=dict)
     answers: dict[str, AttemptResponse] = field(default_factory=dict)
 
     def add(self, record: Record) -> None:
@@ -320,6 +322,7 @@ class RunState:
                 self._settle(record, event)
             case TurnAccepted() | TurnFailed() as event:
                 self.turns[record.where] = event
+                self.turn_ends.setdefault(record.where, []).append(record.seq)
             case _:
                 pass
 

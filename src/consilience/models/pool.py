@@ -14,7 +14,7 @@ from typing import Any, Literal
 import anyio
 
 from consilience.errors import FinalModelError, ModelError, StoppedError, TransientModelError
-from consilience.journal.budget import Budget, Envelope, Reservation
+from consilience.journal.budget import Budget, Envelope
 from consilience.journal.events import AttemptError, AttemptReserved, AttemptResponse, Where
 from consilience.journal.writer import JournalWriter
 from consilience.models.base import KEY_VERSION, Model, call_key
@@ -56,7 +56,7 @@ class Call:
         completion: The answer.
         cost_nano: Cost at list price; None where no price is known.
         estimated: The cost is the reservation, since no usage was reported.
-        retries: How many tries failed before it.
+        retries: How many tries of this ask were made before it, by earlier processes too.
     """
 
     key: str
@@ -158,16 +158,21 @@ class ModelPool:
         """
         model = self.model(request.model)
         limits = self._limits
-        began = anyio.current_time()
+        took = 0.0  # waiting for a slot apart, since a busy pool is no failure of the call
         for number in range(limits.attempts):
+            tries = asked.tries_before + number
             async with self._slots[request.model]:
-                outcome, charged = await self._attempt(model, request, asked, asked.tries_before + number)
+                began = anyio.current_time()
+                seconds = min(limits.attempt_s, limits.total_s - took)
+                outcome, charged = await self._attempt(model, request, asked, tries, seconds)
+                took += anyio.current_time() - began
             if isinstance(outcome, _Answer):
-                return Call(outcome.key, outcome.completion, charged, outcome.estimated, number)
+                return Call(outcome.key, outcome.completion, charged, outcome.estimated, tries)
             wait = self._wait(outcome, number)
             if wait is None or number + 1 == limits.attempts:
                 raise outcome
-            if anyio.current_time() - began + wait > limits.total_s:
+            took += wait
+            if took >= limits.total_s:
                 raise type(outcome)(
                     f"{outcome.message} (waiting {wait:.0f} s more would pass the limit of {limits.total_s:.0f} s)",
                     hint=outcome.hint,
@@ -186,11 +191,10 @@ class ModelPool:
         return self._jitter() * min(limits.backoff_cap_s, limits.backoff_s * 2.0**number)
 
     async def _attempt(
-        self, model: Model, request: Request, asked: Asked, attempt: int
+        self, model: Model, request: Request, asked: Asked, attempt: int, seconds: float
     ) -> tuple[_Answer | ModelError, int | None]:
-        """Make one try; return its outcome and what it was charged."""
-        if self._stop.requested:
-            raise StoppedError("the run was asked to stop", hint="Run the same command again to resume it.")
+        """Make one try of at most so many seconds; return its outcome and what it was charged."""
+        self._go_on()
         body = model.wire_body(request)
         key = call_key(model.identity, body, replicate=request.replicate)
         price = self._prices[request.model]
@@ -199,66 +203,70 @@ class ModelPool:
         )
         reservation = await self._budget.acquire(bound or 0, asked.envelope)
         journal, where = self._journal, asked.where
-        await journal.durable(
-            journal.append(
-                AttemptReserved(
+        charged: int | None = 0
+        try:
+            self._go_on()
+            await journal.durable(
+                journal.append(
+                    AttemptReserved(
+                        key=key,
+                        key_version=KEY_VERSION,
+                        ask=asked.ask,
+                        attempt=attempt,
+                        role=asked.role,
+                        model=request.model,
+                        provider=model.identity.provider,
+                        tier="standard",
+                        body=journal.intern(body),
+                        reserved_nano=bound,
+                    ),
+                    where,
+                )
+            )
+            self.live_calls += 1
+            charged = bound  # unless its outcome says less
+            outcome = await self._send(model, request, seconds)
+            event: AttemptResponse | AttemptError
+            if isinstance(outcome, Completion):
+                known = outcome.usage is not None
+                charged = cost_nano(outcome.usage, price) if outcome.usage is not None else bound
+                event = AttemptResponse(
                     key=key,
-                    key_version=KEY_VERSION,
                     ask=asked.ask,
                     attempt=attempt,
-                    role=asked.role,
-                    model=request.model,
-                    provider=model.identity.provider,
-                    tier="standard",
-                    body=journal.intern(body),
-                    reserved_nano=bound,
-                ),
-                where,
-            )
-        )
-        self.live_calls += 1
-        outcome = await self._send(model, request)
-        if isinstance(outcome, Completion):
-            known = outcome.usage is not None
-            charged = cost_nano(outcome.usage, price) if outcome.usage is not None else bound
-            event: AttemptResponse | AttemptError = AttemptResponse(
-                key=key,
-                ask=asked.ask,
-                attempt=attempt,
-                completion=journal.intern(completion_to_json(outcome)),
-                cost_nano=charged,
-                estimated=not known,
-            )
-            result: _Answer | ModelError = _Answer(key, outcome, estimated=not known)
-        else:
-            charged = bound if outcome.status is None else 0
-            event = AttemptError(
-                key=key, ask=asked.ask, attempt=attempt, error=_error_json(outcome), charged_nano=charged
-            )
-            result = outcome
-        await self._settle(event, where, reservation, charged)
+                    completion=journal.intern(completion_to_json(outcome)),
+                    cost_nano=charged,
+                    estimated=not known,
+                )
+                result: _Answer | ModelError = _Answer(key, outcome, estimated=not known)
+            else:
+                charged = bound if outcome.status is None else 0
+                event = AttemptError(
+                    key=key, ask=asked.ask, attempt=attempt, error=_error_json(outcome), charged_nano=charged
+                )
+                result = outcome
+            seq = journal.append(event, where)
+        finally:  # also when the disk fails: others may wait for this money and must not wait for ever
+            self._budget.settle(reservation, charged or 0)
+            self.paid_nano[where.item or ""] += charged or 0
+        await journal.durable(seq)
         return result, charged
 
-    async def _settle(
-        self, event: AttemptResponse | AttemptError, where: Where, reservation: Reservation, charged: int | None
-    ) -> None:
-        seq = self._journal.append(event, where)
-        self._budget.settle(reservation, charged or 0)
-        self.paid_nano[where.item or ""] += charged or 0
-        await self._journal.durable(seq)
+    def _go_on(self) -> None:
+        if self._stop.requested:
+            raise StoppedError("the run was asked to stop", hint="Run the same command again to resume it.")
 
-    async def _send(self, model: Model, request: Request) -> Completion | ModelError:
+    async def _send(self, model: Model, request: Request, seconds: float) -> Completion | ModelError:
         """Call the model once; a timeout or lost connection has no status and may have been billed."""
         try:
-            with anyio.fail_after(self._limits.attempt_s):
+            with anyio.move_on_after(seconds):
                 return await model.complete(request)
-        except TimeoutError:
-            return TransientModelError(
-                f"model {model.id} did not answer within {self._limits.attempt_s:.0f} s",
-                hint="The try is charged at its reservation, since it may have been billed.",
-            )
         except ModelError as error:
             return error
+        return TransientModelError(
+            f"model {model.id} did not answer within {seconds:.0f} s",
+            hint="The try is charged at its reservation, since it may have been billed.",
+        )
 
 
 @dataclass(frozen=True)

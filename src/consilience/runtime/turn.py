@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +21,7 @@ from consilience.errors import ContractError, IntegrityError, ModelError, Resume
 from consilience.evidence.rendering import fence
 from consilience.journal.budget import Envelope
 from consilience.journal.events import AttemptResponse, TurnAccepted, TurnFailed, Where
-from consilience.journal.reader import AttemptKey, RunState, expand
+from consilience.journal.reader import Attempt, AttemptKey, RunState, expand
 from consilience.journal.writer import JournalWriter
 from consilience.models.pool import Asked, Call, ModelPool
 from consilience.models.request import Block, Message, Request, completion_from_json
@@ -51,7 +52,8 @@ class TurnTaker:
         pool: Where calls leave.
         journal: The run's record.
         recorded: The fold of what is already recorded.
-        retry_failed: Ask again where the record holds a turn without an answer.
+        retry_failed: Ask again where the record holds a turn without an answer, or an answer to a prompt that has
+            changed since, because a turn before it was asked again.
     """
 
     pool: ModelPool
@@ -73,8 +75,11 @@ class TurnTaker:
         ended = self.recorded.turns.get(where)
         if ended is not None:
             outcome = outcome_from_json(ended.outcome)
-            if isinstance(outcome, Answered) or not self.retry_failed:
-                return Taken(outcome, self._recorded_calls(where, self.pool.key_of(request)), live=False)
+            now, recorded = self.pool.key_of(request), self._ended_key(where)
+            if recorded != now and not self.retry_failed:
+                raise _mismatch(where, recorded, now)
+            if not self.retry_failed or (isinstance(outcome, Answered) and recorded == now):
+                return Taken(outcome, self._ended_calls(where), live=False)
         outcome, calls = await self._ask(request, expected, where=where, role=role, tag=tag, envelope=envelope)
         return Taken(outcome, calls, live=True)
 
@@ -128,32 +133,41 @@ class TurnTaker:
                 )
 
     def _recorded_call(self, request: Request, asked: Asked) -> Call | None:
-        """Return the recorded answer to this ask, or None when it was never answered or its turn is retried."""
-        if asked.where in self.recorded.turns:
-            return None
+        """Return the recorded answer to this ask of a turn cut short, or None when there is none."""
+        _, since = self._last_ends(asked.where)
         for tries in range(asked.tries_before):
             attempt = self.recorded.attempts[AttemptKey(asked.where, asked.ask, tries)]
-            if isinstance(attempt.outcome, AttemptResponse):
+            if attempt.record > since and isinstance(attempt.outcome, AttemptResponse):
                 key = self.pool.key_of(request)
-                if attempt.outcome.key != key:
+                if attempt.outcome.key == key:
+                    return self._restore(attempt.outcome, tries)
+                if not self.retry_failed:
                     raise _mismatch(asked.where, attempt.outcome.key, key)
-                return self._restore(attempt.outcome, tries)
         return None
 
-    def _recorded_calls(self, where: Where, key: str) -> tuple[Call, ...]:
-        """Return the latest answer to each ask of a turn that ended."""
-        calls: list[Call] = []
+    def _last_ends(self, where: Where) -> tuple[int, int]:
+        """Return the numbers of the records that ended this turn the last two times; 0 where it never did."""
+        ends = [0, 0, *self.recorded.turn_ends.get(where, [])]
+        return ends[-2], ends[-1]
+
+    def _ended_attempts(self, where: Where) -> Iterator[tuple[int, Attempt]]:
+        """Yield the attempts of the turn as it last ended, ask by ask, each with its index."""
+        before, last = self._last_ends(where)
         for ask in range(MAX_CORRECTIONS + 2):
-            latest: Call | None = None
             for tries in range(self.recorded.next_attempt(where, ask)):
                 attempt = self.recorded.attempts[AttemptKey(where, ask, tries)]
-                if ask == 0 and attempt.reserved.key != key:
-                    raise _mismatch(where, attempt.reserved.key, key)
-                if isinstance(attempt.outcome, AttemptResponse):
-                    latest = self._restore(attempt.outcome, tries)
-            if latest is not None:
-                calls.append(latest)
-        return tuple(calls)
+                if before < attempt.record < last:
+                    yield tries, attempt
+
+    def _ended_key(self, where: Where) -> str:
+        return next(attempt.reserved.key for _, attempt in self._ended_attempts(where))
+
+    def _ended_calls(self, where: Where) -> tuple[Call, ...]:
+        return tuple(
+            self._restore(attempt.outcome, tries)
+            for tries, attempt in self._ended_attempts(where)
+            if isinstance(attempt.outcome, AttemptResponse)
+        )
 
     def _restore(self, response: AttemptResponse, tries: int) -> Call:
         completion = completion_from_json(expand(response.completion, self.recorded.texts))
@@ -178,5 +192,6 @@ def _error(outcome: Unreadable | Failed) -> dict[str, Any]:
 def _mismatch(where: Where, recorded: str, now: str) -> ResumeMismatchError:
     return ResumeMismatchError(
         f"{where.label()} was asked with key {recorded[:12]} and would now be asked with {now[:12]}",
-        hint="A prompt, schema, model or the evidence changed: start a new run with --run-id.",
+        hint="A prompt, schema, model or the evidence changed: start a new run with --run-id. If a run with "
+        "--retry-failed was cut short here, go on with --retry-failed.",
     )
