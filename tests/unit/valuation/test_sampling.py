@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from consilience.errors import ConfigError, DataError
-from consilience.valuation.parquet import write_parquet
+from consilience.experiments.parquet import write_parquet
 from consilience.valuation.sampling import TIERS, draw_subsamples, select_items, stored_subsamples, stratify
 
 

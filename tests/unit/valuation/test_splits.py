@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 from consilience.errors import ConfigError, DataError
+from consilience.experiments.parquet import write_parquet
 from consilience.valuation.adapters import ADAPTERS
-from consilience.valuation.parquet import write_parquet
 from consilience.valuation.splits import check_splits, prospective, read_splits, time_splits, write_splits
 
 DAYS = [date(2020, 1, 11), date(2020, 1, 21), date(2020, 1, 26)]
