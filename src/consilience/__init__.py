@@ -1,4 +1,4 @@
-"""Consilience: panels of language-model agents under typed contracts, with a record that can be checked and replayed."""
+"""Consilience: panels of language-model agents under typed contracts, with a record that can be replayed."""
 
 from __future__ import annotations
 

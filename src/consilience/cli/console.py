@@ -94,7 +94,8 @@ def _draw(grid: Grid) -> None:
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for at, heading in enumerate(grid.headings):
-        table.add_column(Text(_cell(heading)), justify="left" if at < grid.words else "right", overflow="fold")
+        word = at < grid.words
+        table.add_column(Text(_cell(heading)), justify="left" if word else "right", no_wrap=not word, overflow="fold")
     for row in grid.rows:
         table.add_row(*(Text(_cell(text)) for text in row))
     Console(markup=False, highlight=False, emoji=False).print(table)

@@ -28,8 +28,9 @@ def report(error: BaseException, *, debug: bool) -> int:
     if debug:
         note("".join(traceback.format_exception(error)).rstrip())
     code, message, hint = _told(error)
-    note(f"error: {message}" if code != INTERRUPTED else message)
-    if hint:
+    if message:  # help that was printed instead needs no more words
+        note(f"error: {message}" if code != INTERRUPTED else message)
+    if message and hint:
         note(f"  {hint}")
     return code
 

@@ -67,7 +67,7 @@ def settle(root: Path, flags: Flags, environment: Mapping[str, str]) -> Settings
     """Return what holds: flags before the environment (for the cap), that before the file, that before defaults.
 
     Raises:
-        ConfigError: The file has an unknown key (the nearest valid one is named) or a wrong value, or an amount is none.
+        ConfigError: The file has an unknown key (the nearest is named) or a wrong value, or an amount is none.
     """
     file = _read(root / FILE)
     return Settings(

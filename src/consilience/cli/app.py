@@ -1,0 +1,108 @@
+"""The verbs, the options before them, and the one place where a command ends."""
+
+from __future__ import annotations
+
+import io
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from consilience.cli import data, demo, evaluating, run_arm, runs
+from consilience.cli.console import note
+from consilience.cli.failures import INTERRUPTED, report
+from consilience.cli.place import Place
+
+app = typer.Typer(
+    name="consilience",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Start with: consilience demo",
+)
+app.command("demo", epilog="Example: consilience demo")(demo.demo)
+app.add_typer(data.app, name="data", help="Build a table of sales, split it, draw from it, or make up a town.")
+app.command("run-arm", epilog=run_arm.EXAMPLE)(run_arm.run_arm)
+app.command("evaluate", epilog="Example: consilience evaluate --include-simulated")(evaluating.evaluate)
+app.command("report", epilog="Example: consilience report --include-simulated --output results/report.html")(
+    evaluating.report
+)
+app.command("replay", epilog="Example: consilience replay _E_single-validation-0123456789")(runs.replay)
+app.command("recompute", epilog="Example: consilience recompute _F_independent-test-0123456789 --aggregation mean")(
+    runs.recompute
+)
+app.command("verify", epilog="Example: consilience verify _E_single-validation-0123456789")(runs.verify)
+app.command("ledger", epilog="Example: consilience ledger _G_debate_r2-test-0123456789 --by role --export ledger.csv")(
+    runs.ledger
+)
+app.command("runs", epilog="Example: consilience runs --json")(runs.runs)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        import consilience  # noqa: PLC0415 - reads the installed distribution
+
+        sys.stdout.write(f"consilience {consilience.__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _begin(
+    context: typer.Context,
+    project: Annotated[
+        Path, typer.Option(file_okay=False, exists=True, help="The project folder, in front of the verb or behind it.")
+    ] = Path(),
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,  # noqa: ARG001 - read in `main`
+    version: Annotated[  # noqa: ARG001 - handled when it is read
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Panels of language-model agents that keep everything needed to trust them, or not to."""
+    context.obj = Place(project, tuple(context.obj or ()))
+
+
+def hoisted(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments with those that belong before the verb moved there, so that they may stand anywhere.
+
+    Example:
+        >>> hoisted(["verify", "RUN", "--project", "study", "--debug"])
+        ['--project', 'study', '--debug', 'verify', 'RUN']
+    """
+    front: list[str] = []
+    rest: list[str] = []
+    left = iter(arguments)
+    for argument in left:
+        if argument == "--":
+            rest += [argument, *left]
+        elif argument == "--debug" or argument.startswith("--project="):
+            front.append(argument)
+        elif argument == "--project":
+            front += [argument, *(value for value in [next(left, None)] if value is not None)]
+        else:
+            rest.append(argument)
+    return front + rest
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code: 0 ok, 1 error, 2 usage, 3 a human, 4 budget, 5 quorum, 6 integrity.
+
+    Args:
+        arguments: What is typed after ``consilience``; None takes those of this process.
+    """
+    typed = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a sign must not stop a run
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_, **__: note(f"warning: {message}")
+        try:
+            code = app(args=hoisted(typed), prog_name="consilience", standalone_mode=False, obj=typed)
+            sys.stdout.flush()
+        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the one place where every error ends
+            return report(error, debug="--debug" in typed)
+    if code == INTERRUPTED:
+        return report(KeyboardInterrupt(), debug=False)
+    return code if isinstance(code, int) else 0

@@ -1,0 +1,74 @@
+"""``consilience demo``: the whole thing offline, on a synthetic town."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from consilience.cli.console import note, show
+from consilience.cli.place import Json, Place, place_of
+
+if TYPE_CHECKING:
+    from consilience.experiments.plan import Plan
+    from consilience.models.prices import Catalogue
+
+ARMS = ("E_single", "F_independent", "G_debate")
+SEED = 2026
+N = 24
+
+
+def demo(context: typer.Context, as_json: Json = False) -> None:
+    """See it work, offline and free: a synthetic town, three arms of simulated analysts, a table, a report page."""
+    from consilience.cli.data import TOWN_SEED  # noqa: PLC0415 - heavy below
+    from consilience.cli.evaluating import evaluated, record, shown, write_page  # noqa: PLC0415 - heavy
+    from consilience.cli.running import carry_out, simulated_models  # noqa: PLC0415 - the same
+    from consilience.experiments.orders import Job, Orders  # noqa: PLC0415 - the same
+    from consilience.experiments.plan import Choices, make_plan  # noqa: PLC0415 - the same
+    from consilience.models.prices import load_catalogue  # noqa: PLC0415 - the same
+    from consilience.reports.evaluation import main_table  # noqa: PLC0415 - the same
+    from consilience.valuation.pipeline import VALUATION, load_items, synthetic_project  # noqa: PLC0415 - the same
+
+    place = Place(place_of(context).root / "results" / "demo", ())
+    note("a synthetic town of 2,000 sales, asked about by simulated analysts: no key, no network, no money")
+    synthetic_project(place.project, seed=TOWN_SEED)
+    items = load_items(place.project, split="validation", n=N)
+    catalogue = load_catalogue()
+    runs: list[str] = []
+    for arm in ARMS:
+        choices = Choices(arm=arm, rounds=None, committee="mixed_random", tier="mid", split="validation", seed=SEED)
+        plan = make_plan(VALUATION, items, choices, catalogue=catalogue)
+        runs.append(_run_id(plan, catalogue))
+        job = Job(plan, items, runs[-1], place.project.runs / runs[-1], simulated_models(plan), catalogue)
+        carry_out(job, Orders())
+    found = evaluated(place, runs, include_simulated=True)
+    path = place.root / "report.html"
+    write_page(place, found, path, title="Consilience demo")
+    show(
+        {
+            "simulated": True,
+            "report": str(path),
+            "run_ids": runs,
+            "arms": record(found.evaluation),
+            "warnings": list(found.evaluation.warnings),
+        },
+        *shown(main_table(found.evaluation)),
+        "",
+        "Everything above is simulated: no real model spoke. Costs are what the same tokens cost at list price.",
+        "Where to look next:",
+        f"  the report page           {path}",
+        f"  every prompt and answer   {place.project.runs / runs[-1] / 'transcripts'}",
+        f"  the record, checked       consilience --project {place.root} verify {runs[-1]}",
+        f"  the same without a call   consilience --project {place.root} replay {runs[-1]}",
+        f"  what it cost, by role     consilience --project {place.root} ledger {runs[-1]} --by role",
+        as_json=as_json,
+    )
+
+
+def _run_id(plan: Plan, catalogue: Catalogue) -> str:
+    """Return an id that differs wherever plan, models, prices or code do, so that a demo never meets an older one."""
+    from consilience.cli.running import simulated_models  # noqa: PLC0415 - heavy
+    from consilience.experiments.protocol import protocol_of  # noqa: PLC0415 - the same
+
+    fixed = protocol_of(plan, simulated_models(plan), catalogue=catalogue, run_secret="")
+    return f"_{plan.arm}-demo-{fixed.sha256[:10]}"

@@ -1,0 +1,85 @@
+"""What a run will take, before anything is written or spent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from consilience.core.packet import Item
+from consilience.experiments.arms import load_budgets
+from consilience.experiments.plan import Plan
+from consilience.models.prices import Catalogue
+from consilience.runtime.session import Foreseen, ItemSession, Settings
+
+if TYPE_CHECKING:
+    from consilience.runtime.turn import TurnTaker
+
+NO_SECRET = "0" * 32
+"""Fence tags of a run have this length; nobody ever sees those of a dry run."""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What the planned turns of a run will take, corrective retries apart.
+
+    Attributes:
+        by_item: One per item, in the order of ids.
+    """
+
+    by_item: tuple[Foreseen, ...]
+
+    @property
+    def turns(self) -> int:
+        """Planned turns when nothing stops early."""
+        return sum(item.turns for item in self.by_item)
+
+    @property
+    def tokens(self) -> int:
+        """Expected tokens."""
+        return sum(item.tokens for item in self.by_item)
+
+    @property
+    def expected_nano(self) -> int | None:
+        """Expected cost; None when a model has no price."""
+        return _sum([item.expected_nano for item in self.by_item])
+
+    @property
+    def worst_nano(self) -> int | None:
+        """The most it can cost; None when a model has no price."""
+        return _sum([item.worst_nano for item in self.by_item])
+
+
+def _sum(parts: Sequence[int | None]) -> int | None:
+    known = [part for part in parts if part is not None]
+    return sum(known) if len(known) == len(parts) else None
+
+
+def forecast(plan: Plan, items: Sequence[Item], *, catalogue: Catalogue) -> Forecast:
+    """Return what a plan will take.
+
+    Raises:
+        LeakError: Evidence gives a target away.
+    """
+    protocol = plan.make_protocol()
+    prices = {name: catalogue.spec(name).price for name in plan.models}
+    ordered = sorted(items, key=lambda item: item.question.id)
+    return Forecast(tuple(_session(plan, item).foreseen(protocol, prices) for item in ordered))
+
+
+def _session(plan: Plan, item: Item) -> ItemSession:
+    seats = plan.seats(item.question.id)
+    return ItemSession(
+        item,
+        seats=seats,
+        systems={seat.label: plan.prompts.system(seat) for seat in seats},
+        prompts=plan.prompts,
+        settings=Settings(
+            seed=plan.seed,
+            run_secret=NO_SECRET,
+            max_output_tokens=plan.max_output_tokens,
+            assumed_output_tokens=load_budgets().assumed_output_tokens,
+            effort=plan.effort,
+        ),
+        taker=cast("TurnTaker", None),  # nobody takes a turn in this session
+    )

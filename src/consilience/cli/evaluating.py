@@ -1,0 +1,211 @@
+"""``consilience evaluate`` and ``report``: what the arms were worth, in a table and on a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from consilience.cli.console import Grid, show
+from consilience.cli.place import Json, Place, place_of
+from consilience.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from consilience.experiments.evaluate import Evaluation
+    from consilience.reports.tables import Table
+
+Runs = Annotated[list[str] | None, typer.Argument(metavar="[RUN]...", help="Runs to read, one per arm; default: all.")]
+Simulated = Annotated[
+    bool, typer.Option("--include-simulated", help="Read simulated and synthetic runs too; their ids begin with _.")
+]
+Primary = Annotated[str, typer.Option(help="Aggregation rule fixed beforehand.")]
+Truths = Annotated[Path | None, typer.Option(help="JSONL file that holds the truths of question sets.")]
+
+
+def evaluate(
+    context: typer.Context,
+    runs: Runs = None,
+    include_simulated: Simulated = False,
+    primary: Primary = "median",
+    questions: Truths = None,
+    as_json: Json = False,
+) -> None:
+    """Compare arms: error, coverage, cost, and the difference from the single agent with its interval."""
+    from consilience.reports.evaluation import main_table, rules_table  # noqa: PLC0415 - heavy
+
+    found = evaluated(
+        place_of(context), runs, include_simulated=include_simulated, primary=primary, questions=questions
+    )
+    result = found.evaluation
+    main = main_table(result)
+    document = {
+        "simulated": result.simulated,
+        "split": result.split,
+        "primary": result.primary,
+        "baseline_arm": result.baseline_arm,
+        "run_ids": list(result.run_ids),
+        "skipped_simulated": list(found.skipped),
+        "unfinished": list(found.unfinished),
+        "arms": main.to_json(),
+        "rules": rules_table(result).to_json(),
+        "about": main.caption,
+        "warnings": [*result.warnings, *found.notes],
+    }
+    show(document, *shown(main), *_remarks(found), as_json=as_json)
+
+
+def report(
+    context: typer.Context,
+    runs: Runs = None,
+    include_simulated: Simulated = False,
+    primary: Primary = "median",
+    questions: Truths = None,
+    output: Annotated[Path | None, typer.Option(help="The page; by default results/report.html.")] = None,
+    title: Annotated[str, typer.Option(help="Heading of the page.")] = "Consilience report",
+    as_json: Json = False,
+) -> None:
+    """Write the comparison of arms as one HTML page that needs nothing else."""
+    place = place_of(context)
+    found = evaluated(place, runs, include_simulated=include_simulated, primary=primary, questions=questions)
+    path = output or place.root / "results" / "report.html"
+    write_page(place, found, path, title=title)
+    result = found.evaluation
+    show(
+        {"report": str(path), "simulated": result.simulated, "run_ids": list(result.run_ids)},
+        f"{len(result.overall.arms)} arms{' (simulated)' if result.simulated else ''} in {path}",
+        *_remarks(found),
+        as_json=as_json,
+    )
+
+
+@dataclass(frozen=True)
+class Found:
+    """An evaluation and what was left out of it.
+
+    Attributes:
+        evaluation: The evaluation.
+        skipped: Simulated runs that were not read.
+        unfinished: Runs without predictions so far.
+        notes: Sentences about the data that every report says.
+    """
+
+    evaluation: Evaluation
+    skipped: tuple[str, ...]
+    unfinished: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def evaluated(
+    place: Place,
+    runs: Sequence[str] | None,
+    *,
+    include_simulated: bool,
+    primary: str = "median",
+    questions: Path | None = None,
+) -> Found:
+    """Evaluate runs of the project on the truths of its tables and question files.
+
+    Raises:
+        ConfigError: A run does not exist or lies in another project.
+        DataError: There is nothing to evaluate, or an item has no truth.
+    """
+    from consilience.experiments.evaluate import evaluate as evaluate_predictions  # noqa: PLC0415 - heavy
+    from consilience.experiments.predictions import load_runs  # noqa: PLC0415 - the same
+
+    names = [_of_project(place, run) for run in runs or ()]
+    loaded = load_runs(place.root / "results", names or None, include_simulated=include_simulated)
+    truth, notes = _truths(place, questions, set(loaded.predictions["item_id"]))
+    return Found(
+        evaluate_predictions(loaded.predictions, truth, primary=primary),
+        loaded.skipped_simulated,
+        loaded.unfinished,
+        tuple(notes),
+    )
+
+
+def _of_project(place: Place, run: str) -> str:
+    folder = place.run_folder(run)
+    if folder.resolve().parent != (place.root / "results" / "runs").resolve():
+        raise ConfigError(f"{folder} is no run of the project {place.root}", hint="Name its project: --project DIR.")
+    return folder.name
+
+
+def _truths(place: Place, questions: Path | None, asked: set[str]) -> tuple[pl.DataFrame, list[str]]:
+    """Return ``item_id, truth, cluster`` of the items asked, and what must be said about where they come from."""
+    import polars as pl  # noqa: PLC0415 - heavy
+
+    from consilience.experiments.questions import read_questions  # noqa: PLC0415 - the same
+    from consilience.valuation.schema import read_analytic, read_manifest  # noqa: PLC0415 - the same
+
+    known: list[pl.DataFrame] = []
+    notes: list[str] = []
+    for study in (place.project, place.town):
+        if not study.analytic.is_file():
+            continue
+        sales = read_analytic(study.analytic).filter(pl.col("tx_id").is_in(asked))
+        known.append(sales.select(item_id="tx_id", truth="price", cluster="parcel_id"))
+        later = read_manifest(study.analytic).later_snapshots()
+        if later and sales.height:
+            notes.append(f"These columns are one snapshot later than the sales: {', '.join(later)}.")
+    if questions is not None:
+        rows = [
+            {"item_id": item.question.id, "truth": float(item.truth), "cluster": item.cluster}
+            for item in read_questions(questions)
+            if item.truth is not None and not isinstance(item.truth, str)
+        ]
+        known.append(pl.DataFrame(rows, schema={"item_id": pl.String, "truth": pl.Float64, "cluster": pl.String}))
+    if not known:
+        raise DataError(
+            f"there is no truth to compare with: no table in {place.project.analytic}",
+            hint="Build the table the items were drawn from, or give the questions: --questions FILE.jsonl.",
+        )
+    return pl.concat(known).unique(), notes
+
+
+def write_page(place: Place, found: Found, path: Path, *, title: str) -> None:
+    """Write the report page of an evaluation.
+
+    Raises:
+        IntegrityError: A run's journal is not what was written; no page is made of it.
+    """
+    from consilience.experiments.storage import write_whole  # noqa: PLC0415 - heavy
+    from consilience.journal.verify import verify  # noqa: PLC0415 - the same
+    from consilience.reports.html import render_report  # noqa: PLC0415 - the same
+
+    heads: dict[str, str] = {}
+    for run_id in found.evaluation.run_ids:
+        checked = verify(place.run_folder(run_id))
+        if checked.first_bad is not None:
+            raise checked.first_bad.error()
+        if checked.head is not None:
+            heads[run_id] = checked.head
+    result = found.evaluation
+    page = render_report(result, title=title, heads=heads, simulated=result.simulated, notes=found.notes)
+    write_whole(path, lambda target: target.write_text(page, encoding="utf-8"))
+
+
+def shown(table: Table) -> tuple[Grid, str]:
+    """Return a table as it is printed, with its caption."""
+    grid = Grid(tuple(column.label for column in table.columns), tuple(tuple(row) for row in table.cells()))
+    return grid, table.caption
+
+
+def _remarks(found: Found) -> list[str]:
+    lines = [f"note: {text}" for text in (*found.evaluation.warnings, *found.notes)]
+    if found.skipped:
+        lines.append(f"note: {len(found.skipped)} simulated runs were left out: add --include-simulated")
+    if found.unfinished:
+        lines.append(f"note: not finished, left out: {', '.join(found.unfinished)}")
+    return lines
+
+
+def record(result: Evaluation) -> list[dict[str, Any]]:
+    """Return the arms of an evaluation as JSON values."""
+    from consilience.reports.evaluation import main_table  # noqa: PLC0415 - heavy
+
+    return [dict(row) for row in main_table(result).to_json()]

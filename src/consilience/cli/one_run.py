@@ -1,0 +1,209 @@
+"""The work of ``run-arm``: from what was asked to a run and what is printed of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from consilience.cli.console import Grid, note, number, show
+from consilience.cli.dry_run import Forecast, forecast
+from consilience.cli.place import Place, titled
+from consilience.cli.running import (
+    Wanted,
+    carry_out,
+    items_of,
+    items_unwritten,
+    run_name,
+    simulated_models,
+)
+from consilience.cli.settings import Settings
+from consilience.cli.watch import spent
+from consilience.core.packet import Item
+from consilience.errors import StoppedError
+from consilience.experiments.orders import Job, Orders, RunReport
+from consilience.experiments.plan import Choices, Plan, make_plan
+from consilience.journal.budget import usd
+from consilience.models.prices import NANO, Catalogue, load_catalogue
+
+PRIMARY = "median"
+SHOWN_ITEMS = 24
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a user asked of ``run-arm``.
+
+    Attributes:
+        arm: Name of a treatment.
+        rounds: Rounds of deliberation; None keeps the treatment's own.
+        model: One model for all seats; None for a committee.
+        run_id: Chosen name of the run; None derives it from the plan.
+        wanted: Which items.
+        settings: Flags, environment and file.
+    """
+
+    arm: str
+    rounds: int | None
+    model: str | None
+    run_id: str | None
+    wanted: Wanted
+    settings: Settings
+
+
+def _plan(asked: Asked, items: Sequence[Item], catalogue: Catalogue) -> Plan:
+    settings = asked.settings
+    if asked.model is not None:
+        catalogue.spec(asked.model)  # says "model" where it is unknown, not "committee"
+    choices = Choices(
+        arm=asked.arm,
+        rounds=asked.rounds,
+        committee=settings.committee,
+        tier=settings.tier,
+        split=asked.wanted.split,
+        seed=settings.seed,
+    )
+    return make_plan(asked.wanted.application, items, choices, catalogue=catalogue)
+
+
+def foresee(place: Place, asked: Asked, *, as_json: bool) -> None:
+    """Print what a run may take at worst; nothing is written into the project."""
+    catalogue = load_catalogue()
+    items = items_unwritten(asked.wanted, project=place.project, town=place.town)
+    plan = _plan(asked, items, catalogue)
+    ahead = forecast(plan, items, catalogue=catalogue)
+    run_id = run_name(plan, asked.run_id)
+    cap = asked.settings.max_spend_nano
+    document = {
+        "run_id": run_id,
+        "dry_run": True,
+        "simulated": plan.simulated,
+        "arm": plan.arm,
+        "committee": plan.committee,
+        "models": list(plan.models),
+        "items": len(items),
+        "turns": ahead.turns,
+        "expected_tokens": ahead.tokens,
+        "expected_cost_usd": _dollars(ahead.expected_nano),
+        "worst_cost_usd": _dollars(ahead.worst_nano),
+        "max_spend_usd": _dollars(cap),
+        "panel_warnings": list(plan.warnings()),
+    }
+    row = (
+        f"{plan.arm}{' (simulated)' if plan.simulated else ''}",
+        str(len(items)),
+        f"{ahead.turns:,}",
+        f"{ahead.tokens:,}",
+        _money(ahead.expected_nano),
+        _money(ahead.worst_nano),
+    )
+    show(
+        document,
+        Grid(("arm", "items", "turns at most", "tokens expected", "cost expected", "cost at most"), (row,)),
+        "expected: four bytes a token, replies of the assumed length, nothing stops early; at most: a token per byte "
+        "and every reply at its limit; corrective retries come on top of both",
+        _about_cap(cap, ahead),
+        *_warnings(plan),
+        f"run {titled(place.project.runs / run_id)}; nothing was written and nothing was spent",
+        as_json=as_json,
+    )
+
+
+def _dollars(nano: int | None) -> float | None:
+    return None if nano is None else nano / NANO
+
+
+def _money(nano: int | None) -> str:
+    return "unknown" if nano is None else usd(nano)
+
+
+def _about_cap(cap: int | None, ahead: Forecast) -> str:
+    if cap is None:
+        return "no spend cap: set one with --max-spend-usd"
+    if ahead.worst_nano is not None and ahead.worst_nano <= cap:
+        return f"a cap of {usd(cap)} bears even the most it can cost"
+    if ahead.expected_nano is not None and ahead.expected_nano <= cap:
+        return f"a cap of {usd(cap)} bears the expected cost, not the most it can cost"
+    return f"a cap of {usd(cap)} does not bear the expected cost: the run would stop there and could be resumed"
+
+
+def _warnings(plan: Plan) -> list[str]:
+    return [f"panel: {text}" for text in plan.warnings()]
+
+
+def perform(place: Place, asked: Asked, *, accept: frozenset[str], retry_failed: bool, as_json: bool) -> None:
+    """Run or resume one arm and print what it left.
+
+    Raises:
+        BudgetError: The spend cap ended the run; what was answered is kept and was printed.
+        StoppedError: The user ended it; likewise.
+    """
+    catalogue = load_catalogue()
+    project = place.project
+    items = items_of(asked.wanted, project=project, town=place.town)
+    plan = _plan(asked, items, catalogue)
+    run_id = run_name(plan, asked.run_id)
+    for text in _warnings(plan):
+        note(text)
+    job = Job(plan, items, run_id, project.runs / run_id, simulated_models(plan), catalogue)
+    orders = Orders(
+        max_spend_nano=asked.settings.max_spend_nano,
+        concurrency=asked.settings.concurrency,
+        accept=accept,
+        retry_failed=retry_failed,
+    )
+    report = carry_out(job, orders)
+    show(_document(report), *_parts(report, items), as_json=as_json)
+    if report.stopped_by is not None:
+        if isinstance(report.stopped_by, StoppedError):
+            note(f"to resume: {place.command}")
+        raise report.stopped_by
+
+
+def _document(report: RunReport) -> dict[str, Any]:
+    primary = report.predictions.filter(report.predictions["aggregation"] == PRIMARY)
+    stopped = report.stopped_by
+    return {
+        **{name: value for name, value in report.manifest.items() if name != "configuration"},
+        "folder": str(report.folder),
+        "calls": report.calls,
+        "lost_now": report.lost,
+        "torn_bytes": report.torn_bytes,
+        "stopped_by": None if stopped is None else {"error": type(stopped).__name__, "message": stopped.message},
+        "aggregation": PRIMARY,
+        "predictions": primary.to_dicts(),
+    }
+
+
+def _parts(report: RunReport, items: Sequence[Item]) -> list[str | Grid]:
+    manifest = report.manifest
+    units = {item.question.id: item.question.unit or "" for item in items}
+    rows = report.predictions.filter(report.predictions["aggregation"] == PRIMARY).to_dicts()
+    shown = tuple(
+        (
+            row["item_id"],
+            row["status"],
+            units[row["item_id"]],
+            number(row["point"]),
+            number(row["q05"]),
+            number(row["q95"]),
+            f"{row['n_answered']} of {row['n_seats']}",
+            "unknown" if row["cost_usd"] is None else f"${row['cost_usd']:.4f}",
+        )
+        for row in rows[:SHOWN_ITEMS]
+    )
+    headings = ("item", "status", "unit", "median", "q05", "q95", "answers", "cost")
+    parts: list[str | Grid] = [Grid(headings, shown, words=3)] if shown else []
+    if len(rows) > SHOWN_ITEMS:
+        parts.append(f"and {len(rows) - SHOWN_ITEMS} more in {report.folder / 'predictions.parquet'}")
+    done, turns = manifest["items"], manifest["turns"]
+    failed = sum(turns.values()) - turns["answered"]
+    parts.append(
+        f"{titled(report.folder)}: {sum(done.values()) - done['not_run']} of {sum(done.values())} items, "
+        f"{sum(turns.values()):,} turns, {failed} without answer"
+    )
+    cap = manifest["max_spend_usd"]
+    money = spent(round(manifest["spent_usd"] * NANO), None if cap is None else round(cap * NANO))
+    parts.append(f"{report.calls} calls; {money} ({'simulated, ' if manifest['simulated'] else ''}at list price)")
+    parts.append(f"artefacts in {report.folder}")
+    return parts

@@ -1,0 +1,94 @@
+"""``consilience run-arm``: one arm over one set of items, resumable."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from consilience.cli.place import Json, place_of
+from consilience.errors import ConfigError
+
+SPLIT = "validation"
+N = 24
+
+EXAMPLE = "Example: consilience run-arm --arm G_debate --rounds 2 --split validation --n 24 --seed 7 --max-spend-usd 5"
+
+
+def run_arm(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
+    context: typer.Context,
+    arm: Annotated[
+        str,
+        typer.Option(help="Treatment: E_single, F_independent, G_debate, G_fullview.", show_default=False),
+    ],
+    rounds: Annotated[int | None, typer.Option(min=1, help="Rounds of debate; by default the arm's own.")] = None,
+    committee: Annotated[
+        str | None,
+        typer.Option(help="How models are given to roles: mixed_random (default), all_anthropic, all_openai."),
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="One model for all seats, instead of a committee.")] = None,
+    tier: Annotated[str | None, typer.Option(help="Price tier of the models: mid (default) or small.")] = None,
+    split: Annotated[str | None, typer.Option(help="validation (default), test or holdout.")] = None,
+    n: Annotated[int | None, typer.Option(min=1, help="Items of the split's stored subsample (default 24).")] = None,
+    questions: Annotated[Path | None, typer.Option(help="JSONL file of questions, instead of a split.")] = None,
+    synthetic: Annotated[
+        bool, typer.Option("--synthetic", help="Ask about the synthetic town, made where it is absent.")
+    ] = False,
+    seed: Annotated[int | None, typer.Option(help="Shuffling, assignment, simulated answers (default 0).")] = None,
+    max_spend_usd: Annotated[str | None, typer.Option(help="Spend cap in dollars; 0 means zero.")] = None,
+    concurrency: Annotated[int | None, typer.Option(min=1, help="Items in flight (default 4).")] = None,
+    run_id: Annotated[str | None, typer.Option(help="Name of the run; by default derived from what is asked.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print bounds; write and spend nothing.")] = False,
+    accept: Annotated[
+        list[str] | None, typer.Option(help="Resume although this changed since the run began: code. Recorded.")
+    ] = None,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Ask turns again that have no answer.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Run one arm; the same command again resumes it.
+
+    All models are simulated in this version. Defaults can stand in consilience.yaml (max_spend_usd, tier, committee,
+    concurrency, seed); flags come before it, and CONSILIENCE_MAX_SPEND_USD stands between them.
+    """
+    from consilience.cli.one_run import Asked, foresee, perform  # noqa: PLC0415 - heavy
+    from consilience.cli.running import Wanted  # noqa: PLC0415 - the same
+    from consilience.cli.settings import Flags, settle  # noqa: PLC0415 - the same
+
+    place = place_of(context)
+    _agree(model=model, committee=committee, accept=accept or [])
+    if questions is not None and (split is not None or n is not None or synthetic):
+        raise ConfigError(
+            "--questions brings its own items", hint="Leave --split, --n and --synthetic out, or --questions."
+        )
+    flags = Flags(
+        max_spend_usd=max_spend_usd, tier=tier, committee=model or committee, concurrency=concurrency, seed=seed
+    )
+    asked = Asked(
+        arm=arm,
+        rounds=rounds,
+        model=model,
+        run_id=run_id,
+        wanted=Wanted(
+            split=None if questions is not None else split or SPLIT,
+            n=n or N,
+            questions=questions,
+            synthetic=synthetic,
+        ),
+        settings=settle(place.root, flags, os.environ),
+    )
+    if dry_run:
+        foresee(place, asked, as_json=as_json)
+    else:
+        perform(place, asked, accept=frozenset(accept or []), retry_failed=retry_failed, as_json=as_json)
+
+
+def _agree(*, model: str | None, committee: str | None, accept: Sequence[str]) -> None:
+    """Raise where flags contradict each other."""
+    if model is not None and committee is not None:
+        raise ConfigError("--model and --committee both say who answers", hint="Give one of them.")
+    for part in accept:
+        if part != "code":
+            raise ConfigError(f'--accept: unknown part "{part}"', hint="Known: code.")

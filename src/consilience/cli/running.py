@@ -1,0 +1,148 @@
+"""Everything around one run that is not its plan: items, models, clock, facts, progress, Ctrl-C."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import anyio
+import numpy as np
+
+import consilience
+from consilience.cli.console import note
+from consilience.cli.data import TOWN_SEED
+from consilience.cli.watch import interruptible, watching
+from consilience.core.packet import Item
+from consilience.errors import ConfigError, DataError
+from consilience.experiments.fingerprint import environment_hash, git_commit
+from consilience.experiments.general import GENERAL
+from consilience.experiments.manifest import RunFacts
+from consilience.experiments.orders import Job, Orders, RunReport, Shell
+from consilience.experiments.plan import Application, Plan
+from consilience.experiments.predictions import SIMULATED_PREFIX
+from consilience.experiments.questions import read_questions
+from consilience.experiments.runner import run_arm
+from consilience.models.base import Model
+from consilience.models.simulated import Simulated
+from consilience.valuation.packets import PacketBuilder
+from consilience.valuation.pipeline import SUBSAMPLE_SEED as DRAW_SEED
+from consilience.valuation.pipeline import VALUATION, Project, load_items, synthetic_project
+from consilience.valuation.sampling import draw_subsamples, select_items
+from consilience.valuation.schema import read_analytic, read_manifest
+from consilience.valuation.splits import read_splits
+
+APPLICATIONS: Mapping[str, Application] = {each.name: each for each in (VALUATION, GENERAL)}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which items a run is about.
+
+    Attributes:
+        split: Of the sales; None for a set of questions.
+        n: How many of the split's subsample.
+        questions: File of questions; None for sales.
+        synthetic: The sales of the synthetic town.
+    """
+
+    split: str | None
+    n: int
+    questions: Path | None
+    synthetic: bool
+
+    @property
+    def application(self) -> Application:
+        """Whose roles and simulated analysts answer."""
+        return VALUATION if self.questions is None else GENERAL
+
+
+def items_of(wanted: Wanted, *, project: Project, town: Project) -> list[Item]:
+    """Return the items of a run; the town and the subsample are made and stored where they are absent."""
+    if wanted.questions is not None:
+        return read_questions(wanted.questions)
+    if wanted.synthetic:
+        synthetic_project(town, seed=TOWN_SEED)
+    else:
+        _expect_built(project)
+    return load_items(town if wanted.synthetic else project, split=wanted.split or "", n=wanted.n)
+
+
+def _expect_built(project: Project) -> None:
+    for path, verb in ((project.analytic, "data build"), (project.splits, "data splits")):
+        if not path.exists():
+            raise DataError(
+                f"there is no file {path}", hint=f"Make it with consilience {verb}, or ask --synthetic or --questions."
+            )
+
+
+def items_unwritten(wanted: Wanted, *, project: Project, town: Project) -> list[Item]:
+    """Return the items that `items_of` would, writing nothing into the project."""
+    if wanted.synthetic and not town.subsamples.exists():
+        with tempfile.TemporaryDirectory() as scratch:
+            return items_of(wanted, project=project, town=Project(Path(scratch)))
+    source = town if wanted.synthetic else project
+    if wanted.questions is not None or source.subsamples.exists():
+        return items_of(wanted, project=project, town=town)
+    _expect_built(source)
+    sales = read_analytic(source.analytic)
+    splits = read_splits(source.splits, sales=sales)
+    drawn = draw_subsamples(sales, splits, rng=np.random.default_rng(DRAW_SEED))
+    builder = PacketBuilder(sales, read_manifest(source.analytic))
+    return [builder.build_item(tx_id) for tx_id in select_items(drawn, split=wanted.split or "", n=wanted.n)]
+
+
+def run_name(plan: Plan, chosen: str | None) -> str:
+    """Return the run's id: the chosen one, marked as simulated where it must be, or the plan's own.
+
+    Raises:
+        ConfigError: It cannot name a folder.
+    """
+    if chosen is None:
+        return plan.run_id
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}", chosen):
+        raise ConfigError(
+            f'--run-id: "{chosen}" cannot name a run', hint="Use 1 to 128 letters, digits, dots, dashes, underscores."
+        )
+    if plan.simulated and not chosen.startswith(SIMULATED_PREFIX):
+        chosen = f"{SIMULATED_PREFIX}{chosen}"
+        note(f"no real model speaks in this run, so its id is {chosen}")
+    return chosen
+
+
+def simulated_models(plan: Plan) -> dict[str, Model]:
+    """Return the simulated analysts of a plan, by model id."""
+    reader = APPLICATIONS[plan.application].reader
+    return {name: Simulated(name, reader, plan.seed) for name in plan.models}
+
+
+def facts() -> RunFacts:
+    """Return what surrounds a run: version, commit, environment."""
+    return RunFacts(
+        package_version=consilience.__version__,
+        git_commit=git_commit(Path(__file__).parent),
+        environment_sha256=environment_hash(),
+    )
+
+
+def now() -> datetime:
+    """Return the time of day, in UTC."""
+    return datetime.now(UTC)
+
+
+def carry_out(job: Job, orders: Orders) -> RunReport:
+    """Run or resume a job, shown on stderr; the first Ctrl-C lets it finish what is in flight."""
+    word = " (simulated)" if job.plan.simulated else ""
+    with watching(f"{job.plan.arm}{word}") as watch:
+        shell = Shell(clock=now, run_secret=secrets.token_hex(16), facts=facts(), watch=watch)
+        with interruptible(shell.stop):
+            report = anyio.run(run_arm, job, shell, orders)
+    if report.torn_bytes:
+        note(f"a record of {report.torn_bytes} bytes was cut off by an earlier end; it is kept aside and was not used")
+    if report.lost:
+        note(f"{report.lost} calls of an earlier process had no outcome; each is charged at its reservation")
+    return report

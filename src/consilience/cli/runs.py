@@ -1,0 +1,234 @@
+"""Verbs on recorded runs: replay, recompute, verify, ledger, runs. None of them makes a call."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from consilience.cli.console import Grid, number, show
+from consilience.cli.place import Json, RunName, is_simulated, place_of, titled
+from consilience.errors import ConfigError, IntegrityError
+from consilience.registry import nearest
+
+TAIL_BYTES = 1_000_000
+FINISHED = b'"type":"run.finished"'
+
+
+def replay(context: typer.Context, run: RunName, as_json: Json = False) -> None:
+    """Run the engine again on the recorded answers, with 0 calls, and compare the predictions byte for byte."""
+    import anyio  # noqa: PLC0415 - heavy
+
+    from consilience.cli.running import APPLICATIONS, facts, now  # noqa: PLC0415 - the same
+    from consilience.experiments.orders import Shell  # noqa: PLC0415 - the same
+    from consilience.experiments.replay import replay_run  # noqa: PLC0415 - the same
+
+    folder = place_of(context).run_folder(run)
+    shell = Shell(clock=now, run_secret="", facts=facts())
+    report = anyio.run(replay_run, folder, APPLICATIONS, shell)
+    same = "byte for byte the recorded ones" if report.identical else "NOT the recorded ones"
+    show(
+        {
+            "run_id": report.run_id,
+            "simulated": is_simulated(folder),
+            "calls": 0,
+            "answers": report.answers,
+            "rows": report.predictions.height,
+            "identical": report.identical,
+        },
+        f"{titled(folder)}: 0 calls, {report.answers:,} recorded answers read again",
+        f"{report.predictions.height:,} prediction rows, {same}",
+        as_json=as_json,
+    )
+    if not report.identical:
+        raise IntegrityError(
+            f"the predictions of {folder} are not what its record gives",
+            hint="predictions.parquet was changed, or the code that reads answers was; consilience verify checks the "
+            "journal.",
+        )
+
+
+def recompute(
+    context: typer.Context,
+    run: RunName,
+    aggregation: Annotated[str, typer.Option(help="Aggregation rule, such as trimmed_mean.", show_default=False)],
+    as_json: Json = False,
+) -> None:
+    """Aggregate a run's recorded answers under another rule, with 0 calls."""
+    from consilience.experiments.replay import recompute as computed  # noqa: PLC0415 - heavy
+
+    folder = place_of(context).run_folder(run)
+    frame = computed(folder, aggregation=aggregation)
+    rows = frame.to_dicts()
+    names = ("point", "q05", "q25", "q50", "q75", "q95")
+    show(
+        {
+            "run_id": folder.name,
+            "simulated": is_simulated(folder),
+            "calls": 0,
+            "aggregation": aggregation,
+            "predictions": rows,
+        },
+        Grid(
+            ("item", "answers", *names),
+            tuple((row["item_id"], str(row["n_answered"]), *(number(row[name]) for name in names)) for row in rows),
+        ),
+        f"{titled(folder)}: {len(rows)} items under {aggregation}, 0 calls",
+        as_json=as_json,
+    )
+
+
+def verify(
+    context: typer.Context,
+    run: RunName,
+    head: Annotated[str | None, typer.Option(help="A head hash noted elsewhere, such as in a report.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Check every byte of a run's journal; the first bad record is named."""
+    from consilience.journal.verify import verify as verified  # noqa: PLC0415 - not needed for --help
+
+    folder = place_of(context).run_folder(run)
+    found = verified(folder, head)
+    bad = found.first_bad
+    lines = [
+        f"{titled(folder)}: {found.records:,} records are byte for byte as written",
+        f"head {found.head}",
+        "finished" if found.finished else "not finished: its command resumes it",
+    ]
+    show(
+        {
+            "run_id": folder.name,
+            "simulated": is_simulated(folder),
+            "ok": found.ok,
+            "records": found.records,
+            "head": found.head,
+            "finished": found.finished,
+            "first_bad": None if bad is None else dict(vars(bad)),
+        },
+        *(lines if found.ok else [f"{titled(folder)}: damaged after {found.records:,} good records"]),
+        as_json=as_json,
+    )
+    if bad is not None:
+        raise bad.error()
+
+
+def ledger(
+    context: typer.Context,
+    run: RunName,
+    by: Annotated[
+        str | None,
+        typer.Option(help="Totals by item, seat, role, model, provider, tier, status, kind or round."),
+    ] = None,
+    export: Annotated[Path | None, typer.Option(help="Write every attempt to this .jsonl or .csv file.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Show what a run's calls took: one row per attempt, estimated at list price, never an invoice."""
+    from consilience.experiments.storage import write_whole  # noqa: PLC0415 - not needed for --help
+    from consilience.journal.ledger import Group, ledger_rows, totals, write_csv, write_jsonl  # noqa: PLC0415
+    from consilience.journal.reader import read_events  # noqa: PLC0415 - not needed for --help
+
+    group = _one_of(Group, by, "--by")
+    if export is not None and export.suffix not in {".jsonl", ".csv"}:
+        raise ConfigError(f"--export: {export} is neither .jsonl nor .csv", hint="Name the file with one of them.")
+    folder = place_of(context).run_folder(run)
+    rows = ledger_rows(read_events(folder))
+    if export is not None:
+        write = write_csv if export.suffix == ".csv" else write_jsonl
+        write_whole(export, lambda target: write(rows, target))
+    sums = totals(rows, group)
+    document = {
+        "run_id": folder.name,
+        "simulated": is_simulated(folder),
+        "by": by,
+        "totals": [{"group": name, **vars(total)} for name, total in sums.items()],
+        "exported": None if export is None else str(export),
+    }
+    lines = [f"{titled(folder)}: an estimate at list price, not an invoice"]
+    if export is not None:
+        lines.append(f"{len(rows):,} attempts in {export}")
+    grid = Grid(
+        (by or "all", "attempts", "cost", "saved", "cost unknown", "input", "cached", "output", "usage unknown"),
+        tuple(_totals_row("all" if by is None else name, total) for name, total in sums.items()),
+    )
+    show(document, grid, *lines, as_json=as_json)
+
+
+def _one_of(literal: Any, word: str | None, flag: str) -> Any:
+    known = literal.__args__
+    if word is not None and word not in known:
+        raise ConfigError(f'{flag}: unknown "{word}"', hint=nearest(word, known))
+    return word
+
+
+def _totals_row(name: Any, total: Any) -> tuple[str, ...]:
+    from consilience.journal.budget import usd  # noqa: PLC0415 - not needed for --help
+
+    def tokens(*buckets: str) -> str:
+        known = [total.tokens[bucket] for bucket in buckets if total.tokens[bucket] is not None]
+        return f"{sum(known):,}" if known else "unknown"
+
+    return (
+        "–" if name is None else str(name),
+        f"{total.attempts:,}",
+        "unknown" if total.cost_nano is None else usd(total.cost_nano),
+        usd(total.saved_nano),
+        f"{total.cost_unknown:,}",
+        tokens("input", "cache_write_5m", "cache_write_1h"),
+        tokens("cache_read"),
+        tokens("output_visible", "output_reasoning"),
+        f"{total.tokens_unknown:,}",
+    )
+
+
+def runs(context: typer.Context, as_json: Json = False) -> None:
+    """List the runs of the project."""
+    folder = place_of(context).root / "results" / "runs"
+    found = [_listed(path) for path in sorted(folder.iterdir()) if path.is_dir()] if folder.is_dir() else []
+    if not found:
+        show({"runs": []}, f"no runs in {folder}", "make one: consilience run-arm --help", as_json=as_json)
+        return
+    rows = tuple(
+        (
+            f"{run['run_id']} (simulated)" if run["simulated"] else run["run_id"],
+            run["state"],
+            "–" if run["items"] is None else f"{run['items_done']} of {run['items']}",
+            "unknown" if run["spent_usd"] is None else f"${run['spent_usd']:.4f}",
+            "–" if run["max_spend_usd"] is None else f"${run['max_spend_usd']:.2f}",
+        )
+        for run in found
+    )
+    show({"runs": found}, Grid(("run", "state", "items", "spent", "cap"), rows, words=2), as_json=as_json)
+
+
+def _listed(folder: Path) -> dict[str, Any]:
+    """Return what the list says of a run; unknown is None."""
+    try:
+        manifest = json.loads((folder / "manifest.json").read_bytes())
+        items = manifest["items"]
+        told = {name: manifest[name] for name in ("arm", "committee", "split", "seed", "spent_usd", "max_spend_usd")}
+        told |= {"items": sum(items.values()), "items_done": sum(items.values()) - items["not_run"]}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        names = ("arm", "committee", "split", "seed", "spent_usd", "max_spend_usd", "items", "items_done")
+        told = dict.fromkeys(names)
+    return {
+        "run_id": folder.name,
+        "simulated": is_simulated(folder),
+        "state": _state(folder),
+        **told,
+    }
+
+
+def _state(folder: Path) -> str:
+    """Return how far a run is, from the end of its journal."""
+    from consilience.journal.files import segment_path, segments  # noqa: PLC0415 - not needed for --help
+
+    numbers = segments(folder)
+    if not numbers:
+        return "no journal"
+    with segment_path(folder, numbers[-1]).open("rb") as file:
+        file.seek(0, 2)
+        file.seek(max(0, file.tell() - TAIL_BYTES))
+        last = file.read().rstrip(b"\n").rpartition(b"\n")[2]
+    return "finished" if FINISHED in last else "not finished"

@@ -1,0 +1,46 @@
+"""The command line called in this process, and one demo for all tests that look at recorded runs."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from cli_cases import Cli, Done, write_questions
+from consilience.cli import main
+
+
+@pytest.fixture
+def cli(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
+    """Call ``consilience`` with these arguments; nothing of the machine's own settings counts."""
+    for name in ("CONSILIENCE_MAX_SPEND_USD", "AV_MAX_SPEND_USD"):
+        monkeypatch.delenv(name, raising=False)
+
+    def call(*arguments: object) -> Done:
+        capfd.readouterr()
+        code = main([str(argument) for argument in arguments])
+        captured = capfd.readouterr()
+        return Done(code, captured.out, captured.err)
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def finished_demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project in which the demo has run."""
+    root = tmp_path_factory.mktemp("demo")
+    assert main(["demo", "--project", str(root)]) == 0
+    return root
+
+
+@pytest.fixture
+def demo_project(finished_demo: Path, tmp_path: Path) -> Path:
+    """A copy of the demo's own project: a town and three finished runs."""
+    return shutil.copytree(finished_demo / "results" / "demo", tmp_path / "study")
+
+
+@pytest.fixture
+def questions(tmp_path: Path) -> Path:
+    """Three questions with evidence, as one JSON object per line."""
+    return write_questions(tmp_path / "questions.jsonl", 3)

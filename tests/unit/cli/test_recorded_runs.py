@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from cli_cases import Cli, run_of
+from consilience.cli import main
+
+
+def test_a_run_is_found_by_id_and_by_path(cli: Cli, demo_project: Path) -> None:
+    run = run_of(demo_project, "E_single")
+    by_id = cli("verify", run, "--project", demo_project)
+    by_path = cli("verify", demo_project / "results" / "runs" / run)
+    assert by_id.code == by_path.code == 0
+    assert by_id.out == by_path.out
+    wrong = cli("verify", run[:-1] + "x", "--project", demo_project)
+    assert wrong.code == 2
+    assert f'Did you mean "{run}"' in wrong.err
+    assert cli("verify", "..", "--project", demo_project).code in {0, 2, 6}
+
+
+def test_verify_names_the_changed_record_and_exits_6(cli: Cli, demo_project: Path) -> None:
+    run = run_of(demo_project, "E_single")
+    noted = cli("verify", run, "--project", demo_project, "--json").document
+    assert noted["ok"] is True
+    assert noted["finished"] is True
+    assert cli("verify", run, "--head", noted["head"], "--project", demo_project).code == 0
+    assert cli("verify", run, "--head", "0" * 64, "--project", demo_project).code == 6
+    journal = demo_project / "results" / "runs" / run / "events-00001.jsonl"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    lines[9] = lines[9].replace(b'"seq":10', b'"seq":11')
+    journal.write_bytes(b"".join(lines))
+    done = cli("verify", run, "--project", demo_project, "--json")
+    assert done.code == 6
+    assert "journal record 10 (events-00001.jsonl" in done.err
+    assert done.document["first_bad"]["record"] == 10
+    assert cli("replay", run, "--project", demo_project).code == 6
+    assert cli("ledger", run, "--project", demo_project).code == 6
+    page = demo_project / "page.html"
+    refused = cli("report", "--include-simulated", "--output", page, "--project", demo_project)
+    assert refused.code == 6
+    assert not page.exists()
+
+
+def test_replay_makes_no_call_and_gives_the_same_bytes(cli: Cli, demo_project: Path) -> None:
+    run = run_of(demo_project, "F_independent")
+    found = cli("replay", run, "--project", demo_project, "--json").document
+    assert (found["calls"], found["identical"], found["answers"]) == (0, True, 288)
+    said = cli("replay", run, "--project", demo_project).out
+    assert "(simulated)" in said
+    assert "0 calls" in said
+    predictions = demo_project / "results" / "runs" / run / "predictions.parquet"
+    predictions.write_bytes(predictions.read_bytes() + b" ")
+    changed = cli("replay", run, "--project", demo_project)
+    assert changed.code == 6
+    assert "NOT" in changed.out
+
+
+def test_recompute_takes_another_rule(cli: Cli, demo_project: Path) -> None:
+    run = run_of(demo_project, "F_independent")
+    found = cli("recompute", run, "--aggregation", "mean", "--project", demo_project, "--json").document
+    assert found["calls"] == 0
+    assert len(found["predictions"]) == 24
+    assert len(cli("recompute", run, "--aggregation", "mean", "--project", demo_project).out.splitlines()) == 26
+    unknown = cli("recompute", run, "--aggregation", "medain", "--project", demo_project)
+    assert unknown.code == 2
+    assert 'Did you mean "median"' in unknown.err
+
+
+def test_the_ledger_sums_and_exports(cli: Cli, demo_project: Path, tmp_path: Path) -> None:
+    run = run_of(demo_project, "F_independent")
+    command = ("ledger", run, "--project", demo_project)
+    (total,) = cli(*command, "--json").document["totals"]
+    by_role = cli(*command, "--by", "role", "--json").document["totals"]
+    assert total["attempts"] == 288
+    assert len(by_role) == 12
+    assert sum(row["cost_nano"] for row in by_role) == total["cost_nano"]
+    said = cli(*command, "--by", "model").out
+    assert "not an invoice" in said
+    assert "simulated:" in said
+    for suffix, read in (("jsonl", _jsonl), ("csv", _csv)):
+        path = tmp_path / f"ledger.{suffix}"
+        assert cli(*command, "--export", path).code == 0
+        assert len(read(path)) == 288
+    assert cli(*command, "--export", tmp_path / "ledger.xlsx").code == 2
+    assert 'Did you mean "role"' in cli(*command, "--by", "rolle").err
+
+
+def _jsonl(path: Path) -> list[object]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def _csv(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+def test_runs_are_listed_with_their_state(cli: Cli, demo_project: Path, tmp_path: Path) -> None:
+    folder = demo_project / "results" / "runs"
+    (folder / "_empty").mkdir()
+    journal = folder / run_of(demo_project, "G_debate") / "events-00001.jsonl"
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:-1]))
+    listed = {run["run_id"]: run for run in cli("runs", "--project", demo_project, "--json").document["runs"]}
+    states = {name.split("-")[0]: run["state"] for name, run in listed.items()}
+    assert states == {
+        "_E_single": "finished",
+        "_F_independent": "finished",
+        "_G_debate_r2": "not finished",
+        "_empty": "no journal",
+    }
+    assert listed["_empty"]["spent_usd"] is None
+    assert "(simulated)" in cli("runs", "--project", demo_project).out
+    assert "no runs" in cli("runs", "--project", tmp_path).out
+
+
+def test_evaluate_shows_every_arm_with_cost_and_difference(cli: Cli, demo_project: Path) -> None:
+    refused = cli("evaluate", "--project", demo_project)
+    assert refused.code == 1
+    assert "--include-simulated" in refused.err
+    done = cli("evaluate", "--include-simulated", "--project", demo_project)
+    assert done.out.count("(simulated)") == 3
+    assert "baseline" in done.out
+    found = cli("evaluate", "--include-simulated", "--project", demo_project, "--json").document
+    assert [row["arm"] for row in found["arms"]] == ["E_single", "F_independent", "G_debate_r2"]
+    assert all(row["cost_usd"] > 0 for row in found["arms"])
+    alone = cli("evaluate", run_of(demo_project, "F_ind"), "--include-simulated", "--project", demo_project)
+    assert alone.code == 2
+    assert "E_single" in alone.err
+
+
+def test_evaluate_reads_the_truths_of_questions(cli: Cli, tmp_path: Path, questions: Path) -> None:
+    for arm in ("E_single", "F_independent"):
+        cli("run-arm", "--arm", arm, "--questions", questions, "--project", tmp_path)
+    command = ("evaluate", "--include-simulated", "--project", tmp_path)
+    without = cli(*command)
+    assert without.code == 1
+    assert "--questions" in without.err
+    assert len(cli(*command, "--questions", questions, "--json").document["arms"]) == 2
+
+
+def test_report_writes_a_page_with_the_heads(cli: Cli, demo_project: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    done = cli("report", "--include-simulated", "--output", page, "--project", demo_project)
+    assert done.code == 0
+    text = page.read_text()
+    head = cli("verify", run_of(demo_project, "E_single"), "--project", demo_project, "--json").document["head"]
+    assert head in text
+    assert "imulated" in text
+
+
+def test_the_demo_prints_one_table_and_where_to_look(finished_demo: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--project", str(finished_demo)]) == 0
+    captured = capfd.readouterr()
+    for arm in ("E_single", "F_independent", "G_debate_r2"):
+        assert f"{arm} (simulated)" in captured.out
+    for heading in ("MdAPE", "PPE10", "Coverage of 90 % interval", "Cost per item", "from E_single"):
+        assert heading in captured.out
+    assert "no real model spoke" in captured.out
+    page = finished_demo / "results" / "demo" / "report.html"
+    assert str(page) in captured.out
+    assert page.stat().st_size > 5_000
+
+
+def test_the_data_verbs_tell_what_they_made(cli: Cli, tmp_path: Path) -> None:
+    town = cli("data", "synth", "--sales", 400, "--seed", 3, "--project", tmp_path, "--json").document
+    built = cli("data", "build", "--adapter", "synthetic", "--input", town["file"], "--project", tmp_path)
+    assert "400 sales in CAD" in built.out
+    split = cli("data", "splits", "--group-parcels", "--project", tmp_path, "--json").document
+    assert sum(split["counts"].values()) == 400
+    days = ("--boundaries", "2022-06-01,2023-01-01,2023-06-01")
+    assert cli("data", "splits", *days, "--project", tmp_path).code == 0
+    drawn = cli("data", "subsample", "--project", tmp_path, "--json").document
+    again = cli("data", "subsample", "--seed", 9, "--project", tmp_path, "--json").document
+    assert (drawn["drawn_before"], again["drawn_before"]) == (False, True)
+    assert drawn["counts"] == again["counts"]
+    assert cli("data", "splits", "--boundaries", "2022-06-01,soon", "--project", tmp_path).code == 2
+    assert cli("data", "build", "--adapter", "synthetc", "--input", "x", "--project", tmp_path).code == 2

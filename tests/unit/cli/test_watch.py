@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from consilience.cli.watch import interruptible, told, watching
+from consilience.experiments.orders import Progress
+from consilience.models.pool import Stop
+
+
+def at(done: int, cap: int | None = 50_000_000) -> Progress:
+    return Progress(
+        items_done=done, items_total=4, turns=12 * done, failures=done, calls=0, spent_nano=10**7, cap_nano=cap
+    )
+
+
+def test_progress_names_items_turns_failures_and_money() -> None:
+    assert told(at(2)) == "2 of 4 items, 24 turns, 2 without answer, $0.01 of $0.05 spent"
+    assert told(at(2, None)).endswith("$0.01 spent, no cap")
+
+
+def test_a_pipe_gets_a_line_now_and_then_and_the_last_one(capsys: pytest.CaptureFixture[str]) -> None:
+    seconds = iter([0.0, 1.0, 6.0, 7.0, 8.0])
+    with watching("F (simulated)", clock=lambda: next(seconds)) as watch:
+        for done in (1, 2, 3, 4):
+            watch(at(done))
+    captured = capsys.readouterr()
+    lines = captured.err.splitlines()
+    assert captured.out == ""
+    assert len(lines) == 2
+    assert lines[0].startswith("F (simulated): 2 of 4 items")
+    assert lines[0].endswith("about 6 s left")
+    assert lines[1] == f"F (simulated): {told(at(4))}"
+
+
+def test_the_first_interrupt_asks_and_the_second_stops(capfd: pytest.CaptureFixture[str]) -> None:
+    stop = Stop()
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        interrupt_twice(stop)
+    assert stop.requested
+    assert signal.getsignal(signal.SIGINT) is before
+    assert "Ctrl-C again stops at once" in capfd.readouterr().err
+
+
+def interrupt_twice(stop: Stop) -> None:
+    with interruptible(stop):
+        os.kill(os.getpid(), signal.SIGINT)
+        assert stop.requested
+        os.kill(os.getpid(), signal.SIGINT)
