@@ -10,8 +10,8 @@ import pytest
 from pydantic import ValidationError
 
 from consilience.errors import DataError
+from consilience.experiments import parquet
 from consilience.experiments.parquet import read_parquet, write_parquet
-from consilience.valuation import parquet
 from consilience.valuation.schema import (
     ANALYTIC,
     IDENTITY,
