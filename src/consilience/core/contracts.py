@@ -126,7 +126,7 @@ def extract_object(text: str) -> tuple[str, tuple[str, ...]]:
         raise ContractError(["the reply holds no JSON object"])
     end = _object_end(body, start)
     before, after = body[:start].strip(), body[end:].strip()
-    if before.endswith(("[", ",")) or after.startswith(("]", ",")):
+    if _is_part_of_list(before, after):
         raise ContractError(["the reply is a list; exactly one JSON object is allowed"])
     if "{" in after:
         raise ContractError(["the reply holds more than one JSON object"])
@@ -136,6 +136,13 @@ def extract_object(text: str) -> tuple[str, tuple[str, ...]]:
     if "```" in before or "```" in after:
         notes.append("code_fence")
     return body[start:end], tuple(notes)
+
+
+def _is_part_of_list(before: str, after: str) -> bool:
+    """Return whether an object stands in a JSON list; a comma alone is prose, as in "My answer, {…}"."""
+    opened = before.endswith(",") and before.count("[") > before.count("]")
+    closed = after.startswith(",") and after.count("]") > after.count("[")
+    return before.endswith("[") or after.startswith("]") or opened or closed
 
 
 def _object_end(body: str, start: int) -> int:
