@@ -185,6 +185,8 @@ class ItemSession:
             guard_view(seen, target=target)
         for label in self.seats:
             guard_text(self._systems[label], target=target, where=f"system prompt of {label}")
+        for kind, task in self._prompts.tasks.items():
+            guard_text(task, target=target, where=f"task {kind}")
 
     async def ask_all(
         self, turn: Turn, *, table: Table | None = None, critiques: Mapping[str, CritiqueSet] | None = None
