@@ -44,4 +44,5 @@ def write_json(path: Path, value: Any) -> None:
     Raises:
         DataError: The folder cannot be written or the disk is full; the old file is as it was.
     """
-    write_whole(path, lambda target: target.write_bytes(canonical_json(value) + b"\n"))
+    line = canonical_json(value) + b"\n"
+    write_whole(path, lambda target: target.write_bytes(line))
