@@ -13,8 +13,9 @@ import typer
 
 from consilience.cli import data, demo, evaluating, run_arm, runs
 from consilience.cli.console import note
-from consilience.cli.failures import INTERRUPTED, report
+from consilience.cli.failures import report
 from consilience.cli.place import Place
+from consilience.cli.watch import INTERRUPTED
 
 app = typer.Typer(
     name="consilience",

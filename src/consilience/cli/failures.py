@@ -7,11 +7,11 @@ import sys
 import traceback
 
 from consilience.cli.console import note
+from consilience.cli.watch import INTERRUPTED
 from consilience.errors import ConsilienceError
 
 ERROR = 1
 USAGE = 2
-INTERRUPTED = 130
 
 
 def report(error: BaseException, *, debug: bool) -> int:

@@ -50,8 +50,7 @@ def run_arm(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
 ) -> None:
     """Run one arm; the same command again resumes it.
 
-    All models are simulated in this version. Defaults can stand in consilience.yaml (max_spend_usd, tier, committee,
-    concurrency, seed); flags come before it, and CONSILIENCE_MAX_SPEND_USD stands between them.
+    Flags come before CONSILIENCE_MAX_SPEND_USD, that before consilience.yaml. All models are simulated so far.
     """
     from consilience.cli.one_run import Asked, foresee, perform  # noqa: PLC0415 - heavy
     from consilience.cli.running import Wanted  # noqa: PLC0415 - the same

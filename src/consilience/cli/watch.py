@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from consilience.models.pool import Stop
 
 EVERY_S = 5.0
+INTERRUPTED = 130
 FINISHING = b"\nstopping: what is in flight is finished and recorded; Ctrl-C again stops at once\n"
+GONE = b"stopped at once; what was recorded is kept, and the same command resumes the run\n"
+SHOW_CURSOR = b"\x1b[?25h"
 
 
 @contextmanager
@@ -97,8 +100,11 @@ def spent(nano: int, cap_nano: int | None) -> str:
 
 
 @contextmanager
-def interruptible(stop: Stop) -> Iterator[None]:
-    """Let the first Ctrl-C ask the run to stop and the second end it at once."""
+def interruptible(stop: Stop, leave: Callable[[int], object] = os._exit) -> Iterator[None]:
+    """Let the first Ctrl-C ask the run to stop and the second end the process at once, as a kill would.
+
+    An exception thrown into a running event loop can leave it waiting for ever; the record survives a kill.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -107,9 +113,11 @@ def interruptible(stop: Stop) -> Iterator[None]:
     def handle(_number: int, _frame: FrameType | None) -> None:
         nonlocal asked
         if asked:
-            raise KeyboardInterrupt
-        asked = stop.requested = True
-        os.write(2, FINISHING)  # the streams may be in the middle of a write
+            os.write(2, (SHOW_CURSOR if os.isatty(2) else b"") + GONE)
+            leave(INTERRUPTED)
+        else:
+            asked = stop.requested = True
+            os.write(2, FINISHING)  # the streams may be in the middle of a write
 
     before = signal.signal(signal.SIGINT, handle)
     try:

@@ -36,17 +36,15 @@ def test_a_pipe_gets_a_line_now_and_then_and_the_last_one(capsys: pytest.Capture
 
 
 def test_the_first_interrupt_asks_and_the_second_stops(capfd: pytest.CaptureFixture[str]) -> None:
-    stop = Stop()
+    stop, left = Stop(), list[int]()
     before = signal.getsignal(signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt):
-        interrupt_twice(stop)
-    assert stop.requested
-    assert signal.getsignal(signal.SIGINT) is before
-    assert "Ctrl-C again stops at once" in capfd.readouterr().err
-
-
-def interrupt_twice(stop: Stop) -> None:
-    with interruptible(stop):
+    with interruptible(stop, leave=left.append):
         os.kill(os.getpid(), signal.SIGINT)
         assert stop.requested
+        assert left == []
         os.kill(os.getpid(), signal.SIGINT)
+    assert left == [130]
+    assert signal.getsignal(signal.SIGINT) is before
+    said = capfd.readouterr().err
+    assert "Ctrl-C again stops at once" in said
+    assert "the same command resumes the run" in said
