@@ -30,14 +30,17 @@ from consilience.models.prices import Price
 from consilience.models.request import Completion, Request, Usage
 from consilience.models.scripted import Scripted, completion
 from consilience.protocols import Debate, Independent, Protocol
+from consilience.runtime.briefing import Briefing, Prompts, Settings
 from consilience.runtime.gather import gather
-from consilience.runtime.session import ItemSession, Prompts, Settings
+from consilience.runtime.session import ItemSession
 from consilience.runtime.turn import TurnTaker
 
 SEATS = 12
 ITEMS = 80
 REPEATS = 5
-PRICE = Price(input="2", cached_input="0.2", cache_write="2.5", cache_write_1h="4", output="10")
+PRICE = Price.model_validate(
+    {"input": "2", "cached_input": "0.2", "cache_write": "2.5", "cache_write_1h": "4", "output": "10"}
+)
 USAGE = Usage(900, 0, 0, 0, 180, 0)
 
 
@@ -110,11 +113,10 @@ async def engine(folder: Path, items: list[Item], prompts: Prompts, answer: Call
     )
     taker = TurnTaker(pool, journal, state)
     seats = seats_of([Role(id=f"role_{n}", view=("all",), text="Judge.") for n in range(SEATS)], ["scripted"] * SEATS)
-    systems = {seat.label: prompts.system(seat) for seat in seats}
     settings = Settings(seed=1, run_secret="s", max_output_tokens=2000, assumed_output_tokens=700, effort="medium")  # noqa: S106 - no secret
 
     async def one(item: Item) -> int:
-        session = ItemSession(item, seats=seats, systems=systems, prompts=prompts, settings=settings, taker=taker)
+        session = ItemSession(Briefing(item, seats=seats, prompts=prompts, settings=settings), taker)
         await Independent().run(session)
         return len(session.records)
 
@@ -180,7 +182,7 @@ def critical_path() -> list[dict[str, Any]]:
     text = reply_of(700)
     critique = json.dumps({"answer": None, "critiques": [], "abstention": None})
     latencies = {
-        (kind, round_, seat): chance.uniform(0.2, 0.8)
+        f"{kind} {round_} {seat}": chance.uniform(0.2, 0.8)
         for kind, round_ in Debate(rounds=2).plan()
         for seat in range(SEATS)
     }
@@ -189,12 +191,12 @@ def critical_path() -> list[dict[str, Any]]:
         async def complete(self, request: Request) -> Completion:
             task = request.messages[0].blocks[-1].text.rsplit("TASK: ", 1)[1].split()
             kind, round_, seat = task[0], int(task[1]), int(task[3].rsplit("_", 1)[1]) - 1
-            await anyio.sleep(latencies[kind, round_, seat])
+            await anyio.sleep(latencies[f"{kind} {round_} {seat}"])
             return completion(request, critique if kind == "critique" else text, usage=USAGE)
 
     protocol: Protocol = Debate(rounds=2, settled_change=0.0)
     for kind, round_ in protocol.plan():
-        stages[f"{kind}{round_}"] = max(latencies[kind, round_, seat] for seat in range(SEATS))
+        stages[f"{kind}{round_}"] = max(latencies[f"{kind} {round_} {seat}"] for seat in range(SEATS))
 
     async def run() -> float:
         with tempfile.TemporaryDirectory() as scratch:
@@ -213,15 +215,9 @@ def critical_path() -> list[dict[str, Any]]:
             seats = seats_of(
                 [Role(id=f"role_{n}", view=("all",), text="Judge.") for n in range(SEATS)], ["slow"] * SEATS
             )
-            prompts = prompts_of(400)
-            session = ItemSession(
-                item_of(1, 5_000),
-                seats=seats,
-                systems={seat.label: prompts.system(seat) for seat in seats},
-                prompts=prompts,
-                settings=Settings(1, "s", 2000, 700, "medium"),
-                taker=TurnTaker(pool, journal, RunState(Texts(folder))),
-            )
+            settings = Settings(1, "s", 2000, 700, "medium")
+            briefing = Briefing(item_of(1, 5_000), seats=seats, prompts=prompts_of(400), settings=settings)
+            session = ItemSession(briefing, TurnTaker(pool, journal, RunState(Texts(folder))))
             begun = time.perf_counter()
             await protocol.run(session)
             took = time.perf_counter() - begun

@@ -121,6 +121,8 @@ def make_plan(
             kind: f"{kind} (round ${{round}}). You are ${{seat}}." for kind in ("estimate", "critique", "revision")
         },
         "packets": {item.question.id: item.packet.digest for item in items},
+        "narrow": (),
+        "dropped": (),
     }
     return Plan(**(values | changes))
 

@@ -11,6 +11,7 @@
     ├── ModelError                      1   a call to a model failed
     │   ├── TransientModelError         1   may heal: the pool retries it
     │   └── FinalModelError             1   will not heal: says what to do
+    │       └── AccountError            1   no call of this run can succeed: key, billing, permission, model id
     ├── StoppedError                    1   the user stopped the run; it can be resumed
     ├── NeedsHumanError                 3   only a person can settle this
     ├── BudgetError                     4   the spend cap does not allow the next call
@@ -111,6 +112,10 @@ class TransientModelError(ModelError):
 
 class FinalModelError(ModelError):
     """A failure no retry can heal: bad key, unknown model, refused schema, empty account."""
+
+
+class AccountError(FinalModelError):
+    """No call of this run can succeed (key, billing, quota, permission, model id); the run stops with advice."""
 
 
 class StoppedError(ConsilienceError):

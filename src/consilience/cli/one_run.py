@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from consilience.cli.console import Grid, note, number, show
-from consilience.cli.dry_run import Forecast, forecast
 from consilience.cli.place import Place, titled
 from consilience.cli.running import (
     Wanted,
@@ -21,6 +20,7 @@ from consilience.cli.settings import Settings
 from consilience.cli.watch import spent
 from consilience.core.packet import Item
 from consilience.errors import StoppedError
+from consilience.experiments.foresight import Foresight, foresee
 from consilience.experiments.orders import Job, Orders, RunReport
 from consilience.experiments.plan import Choices, Plan, make_plan
 from consilience.journal.budget import usd
@@ -39,6 +39,7 @@ class Asked:
         rounds: Rounds of deliberation; None keeps the treatment's own.
         model: One model for all seats; None for a committee.
         run_id: Chosen name of the run; None derives it from the plan.
+        drop_empty_seats: Leave out seats that see one section at most.
         wanted: Which items.
         settings: Flags, environment and file.
     """
@@ -47,6 +48,7 @@ class Asked:
     rounds: int | None
     model: str | None
     run_id: str | None
+    drop_empty_seats: bool
     wanted: Wanted
     settings: Settings
 
@@ -62,16 +64,17 @@ def _plan(asked: Asked, items: Sequence[Item], catalogue: Catalogue) -> Plan:
         tier=settings.tier,
         split=asked.wanted.split,
         seed=settings.seed,
+        drop_empty_seats=asked.drop_empty_seats,
     )
     return make_plan(asked.wanted.application, items, choices, catalogue=catalogue)
 
 
-def foresee(place: Place, asked: Asked, *, as_json: bool) -> None:
+def preview(place: Place, asked: Asked, *, as_json: bool) -> None:
     """Print what a run may take at worst; nothing is written into the project."""
     catalogue = load_catalogue()
     items = items_unwritten(asked.wanted, project=place.project, town=place.town)
     plan = _plan(asked, items, catalogue)
-    ahead = forecast(plan, items, catalogue=catalogue)
+    ahead = foresee(plan, items, catalogue=catalogue)
     run_id = run_name(plan, asked.run_id)
     cap = asked.settings.max_spend_nano
     document = {
@@ -84,6 +87,7 @@ def foresee(place: Place, asked: Asked, *, as_json: bool) -> None:
         "items": len(items),
         "turns": ahead.turns,
         "expected_tokens": ahead.tokens,
+        "worst_tokens": ahead.worst_tokens,
         "expected_cost_usd": _dollars(ahead.expected_nano),
         "worst_cost_usd": _dollars(ahead.worst_nano),
         "max_spend_usd": _dollars(cap),
@@ -94,12 +98,16 @@ def foresee(place: Place, asked: Asked, *, as_json: bool) -> None:
         str(len(items)),
         f"{ahead.turns:,}",
         f"{ahead.tokens:,}",
+        f"{ahead.worst_tokens:,}",
         _money(ahead.expected_nano),
         _money(ahead.worst_nano),
     )
     show(
         document,
-        Grid(("arm", "items", "turns at most", "tokens expected", "cost expected", "cost at most"), (row,)),
+        Grid(
+            ("arm", "items", "turns at most", "tokens expected", "tokens at most", "cost expected", "cost at most"),
+            (row,),
+        ),
         "expected: four bytes a token, replies of the assumed length, nothing stops early; at most: a token per byte "
         "and every reply at its limit; corrective retries come on top of both",
         _about_cap(cap, ahead),
@@ -117,7 +125,7 @@ def _money(nano: int | None) -> str:
     return "unknown" if nano is None else usd(nano)
 
 
-def _about_cap(cap: int | None, ahead: Forecast) -> str:
+def _about_cap(cap: int | None, ahead: Foresight) -> str:
     if cap is None:
         return "no spend cap: set one with --max-spend-usd"
     if ahead.worst_nano is not None and ahead.worst_nano <= cap:

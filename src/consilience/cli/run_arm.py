@@ -37,6 +37,9 @@ def run_arm(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
     synthetic: Annotated[
         bool, typer.Option("--synthetic", help="Ask about the synthetic town, made where it is absent.")
     ] = False,
+    drop_empty_seats: Annotated[
+        bool, typer.Option("--drop-empty-seats", help="Leave out seats whose view shows one section at most. Recorded.")
+    ] = False,
     seed: Annotated[int | None, typer.Option(help="Shuffling, assignment, simulated answers (default 0).")] = None,
     max_spend_usd: Annotated[str | None, typer.Option(help="Spend cap in dollars; 0 means zero.")] = None,
     concurrency: Annotated[int | None, typer.Option(min=1, help="Items in flight (default 4).")] = None,
@@ -52,7 +55,7 @@ def run_arm(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
 
     Flags come before CONSILIENCE_MAX_SPEND_USD, that before consilience.yaml. All models are simulated so far.
     """
-    from consilience.cli.one_run import Asked, foresee, perform  # noqa: PLC0415 - heavy
+    from consilience.cli.one_run import Asked, perform, preview  # noqa: PLC0415 - heavy
     from consilience.cli.running import Wanted  # noqa: PLC0415 - the same
     from consilience.cli.settings import Flags, settle  # noqa: PLC0415 - the same
 
@@ -70,6 +73,7 @@ def run_arm(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
         rounds=rounds,
         model=model,
         run_id=run_id,
+        drop_empty_seats=drop_empty_seats,
         wanted=Wanted(
             split=None if questions is not None else split or SPLIT,
             n=n or N,
@@ -79,7 +83,7 @@ def run_arm(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
         settings=settle(place.root, flags, os.environ),
     )
     if dry_run:
-        foresee(place, asked, as_json=as_json)
+        preview(place, asked, as_json=as_json)
     else:
         perform(place, asked, accept=frozenset(accept or []), retry_failed=retry_failed, as_json=as_json)
 

@@ -73,17 +73,23 @@ def _plainly(title: str, clock: Callable[[], float]) -> Callable[[Progress], Non
         done = now.items_done == now.items_total
         if done or seconds - last >= EVERY_S:
             last = seconds
-            left = (seconds - began) / now.items_done * (now.items_total - now.items_done)
-            note(f"{title}: {told(now)}" + ("" if done else f", about {left:.0f} s left"))
+            note(f"{title}: {told(now)}" + ("" if done else _left(now, seconds - began)))
 
     return tell
+
+
+def _left(now: Progress, seconds: float) -> str:
+    """Return how long it may still take, once an item has been finished."""
+    if not now.items_done:
+        return ""
+    return f", about {seconds / now.items_done * (now.items_total - now.items_done):.0f} s left"
 
 
 def told(now: Progress) -> str:
     """Return a run's progress in one line."""
     return (
         f"{now.items_done} of {now.items_total} items, {now.turns:,} turns, {now.failures} without answer, "
-        f"{spent(now.spent_nano, now.cap_nano)}"
+        f"{now.tokens:,} tokens, {spent(now.spent_nano, now.cap_nano)}"
     )
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from pydantic import JsonValue
@@ -117,6 +118,7 @@ def _fence_line(tag: str, line: str, label: str) -> str:
     return f"<data-{tag} {label}>\n{line}\n</data-{tag}>"
 
 
+@lru_cache(maxsize=1024)
 def render_system(*, preamble: str, seat_label: str, role_text: str, output_rules: str) -> str:
     """Return a seat's system prompt: preamble, ``ROLE_ID`` line, role text, output rules; constant across items.
 

@@ -43,12 +43,13 @@ class Job:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is; given to whoever watches, after every item."""
+    """How far a run is; given to whoever watches, after every turn and every item."""
 
     items_done: int
     items_total: int
     turns: int
     failures: int
+    tokens: int
     calls: int
     spent_nano: int
     cap_nano: int | None

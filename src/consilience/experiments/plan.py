@@ -21,7 +21,7 @@ from consilience.models.request import Effort
 from consilience.models.simulated import Reader
 from consilience.protocols import Protocol
 from consilience.registry import nearest
-from consilience.runtime.session import Prompts
+from consilience.runtime.briefing import Prompts
 
 COMMITTEES = ("all_anthropic", "all_openai", "mixed_random")
 RUN_ID_HASH = 10
@@ -58,6 +58,8 @@ class Plan(BaseModel):
         max_output_tokens: Output limit per ask.
         effort: Reasoning effort.
         roles: The panel, with texts and views in force.
+        narrow: Roles whose view shows no more than one section of any item's evidence.
+        dropped: Roles left out for that reason.
         preamble: Shared text of the application's roles.
         output_rules: Shared text on how to reply.
         tasks: Task template by turn kind.
@@ -78,6 +80,8 @@ class Plan(BaseModel):
     max_output_tokens: int
     effort: Effort
     roles: tuple[Role, ...]
+    narrow: tuple[str, ...]
+    dropped: tuple[str, ...]
     preamble: str
     output_rules: str
     tasks: dict[TurnKind, str]
@@ -110,7 +114,8 @@ class Plan(BaseModel):
 
     def warnings(self) -> tuple[str, ...]:
         """Return what makes the panel less than one; recorded, not refused."""
-        return diversity_warnings(self.seats(next(iter(self.packets)))) if len(self.roles) > 1 else ()
+        narrow = tuple(f"{role} sees no more than one section of the evidence" for role in self.narrow)
+        return (*diversity_warnings(self.seats(next(iter(self.packets)))), *narrow) if len(self.roles) > 1 else narrow
 
 
 def committee_models(committee: str, *, tier: str, catalogue: Catalogue) -> tuple[str, ...]:
@@ -155,6 +160,7 @@ class Choices:
         tier: Price tier.
         split: The split the items belong to; None for a plain set of questions.
         seed: Decides shuffling, assignment and simulated answers.
+        drop_empty_seats: Leave out seats whose view shows no more than one section of any item's evidence.
     """
 
     arm: str
@@ -163,6 +169,7 @@ class Choices:
     tier: str
     split: str | None
     seed: int
+    drop_empty_seats: bool = False
 
 
 def make_plan(application: Application, items: Sequence[Item], choices: Choices, *, catalogue: Catalogue) -> Plan:
@@ -175,6 +182,11 @@ def make_plan(application: Application, items: Sequence[Item], choices: Choices,
     declared = treatment(choices.arm)
     protocol = declared.make_protocol(rounds=choices.rounds)
     _check_items(items, protocol)
+    roles = declared.views(application.roles_for(declared.panel, choices.seed))
+    narrow = _narrow(roles, items)
+    kept = tuple(role for role in roles if role.id not in narrow) if choices.drop_empty_seats else roles
+    if not kept:
+        raise PlanError("every seat would be dropped", hint="Leave --drop-empty-seats out.")
     budgets = load_budgets()
     prompts = Prompts.packaged(application.name)
     models = committee_models(choices.committee, tier=choices.tier, catalogue=catalogue)
@@ -190,12 +202,22 @@ def make_plan(application: Application, items: Sequence[Item], choices: Choices,
         seed=choices.seed,
         max_output_tokens=budgets.max_output_tokens,
         effort=budgets.effort,
-        roles=declared.views(application.roles_for(declared.panel, choices.seed)),
+        roles=kept,
+        narrow=tuple(role.id for role in kept if role.id in narrow),
+        dropped=tuple(role.id for role in roles if role not in kept),
         preamble=prompts.preamble,
         output_rules=prompts.output_rules,
         tasks=dict(prompts.tasks),
         packets={item.question.id: item.packet.digest for item in sorted(items, key=lambda item: item.question.id)},
     )
+
+
+def _narrow(roles: Sequence[Role], items: Sequence[Item]) -> frozenset[str]:
+    """Return the roles that no item shows more than one section with anything in it."""
+    filled = {section.code for item in items for section in item.packet.sections.values() if section.items}
+    if len(filled) < 2:
+        return frozenset()
+    return frozenset(role.id for role in roles if sum(role.sees(code) for code in filled) < 2)
 
 
 def _check_items(items: Sequence[Item], protocol: Protocol) -> None:

@@ -17,7 +17,7 @@ from consilience.experiments.storage import write_json
 from consilience.models.base import Model
 from consilience.models.prices import Catalogue
 from consilience.models.request import Effort
-from consilience.runtime.session import Settings
+from consilience.runtime.briefing import Settings
 
 CODE = "code"
 

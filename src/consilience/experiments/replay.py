@@ -69,7 +69,7 @@ async def replay_run(folder: Path, applications: Mapping[str, Application], shel
     frozen = read_frozen(folder)
     plan = frozen.plan
     state = fold(folder)
-    _check_protocol(folder, frozen, state)
+    run_id = _check_protocol(folder, frozen, state)
     recorded = _recorded(state)
     models: dict[str, Model] = {
         name: Replay(Simulated(name, applications[plan.application].reader, plan.seed), recorded)
@@ -78,7 +78,7 @@ async def replay_run(folder: Path, applications: Mapping[str, Application], shel
     with tempfile.TemporaryDirectory() as scratch:
         paid = {item: event.data["paid_nano"] for item, event in state.items_finished.items()}
         items = [item for item in recorded_items(folder, plan) if item.question.id in paid]
-        job = Job(plan, items, folder.name, Path(scratch) / folder.name, models, _catalogue(frozen))
+        job = Job(plan, items, run_id, Path(scratch) / folder.name, models, _catalogue(frozen))
         orders = Orders(limits=ONE_TRY, paid_nano=paid)
         replaying = Shell(clock=shell.clock, run_secret=frozen.content["run_secret"], facts=shell.facts)
         report = await run_arm(job, replaying, orders)
@@ -89,12 +89,14 @@ async def replay_run(folder: Path, applications: Mapping[str, Application], shel
     return ReplayReport(folder.name, again == path.read_bytes(), report.calls, report.predictions)
 
 
-def _check_protocol(folder: Path, frozen: Frozen, state: RunState) -> None:
+def _check_protocol(folder: Path, frozen: Frozen, state: RunState) -> str:
+    """Return the run's own id; its folder may have been renamed or copied."""
     if state.started is None or state.started.protocol_sha256 != frozen.sha256:
         raise IntegrityError(
             f"{folder / 'protocol.json'} is not the one the journal was started with",
             hint="Restore it from a copy of the run.",
         )
+    return state.started.run_id
 
 
 def _recorded(state: RunState) -> dict[str, Completion | ModelError]:

@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 
 from consilience.core.deliberation import Deliberation
+from consilience.core.outcomes import Answered
 from consilience.core.packet import Item
 from consilience.errors import BudgetError, ConsilienceError, IntegrityError, JournalError, PlanError, StoppedError
 from consilience.experiments.arms import load_budgets
@@ -39,9 +40,10 @@ from consilience.journal.reader import RunState, Texts
 from consilience.journal.writer import JournalWriter
 from consilience.models.pool import ModelPool
 from consilience.registry import nearest
+from consilience.runtime.briefing import Briefing
 from consilience.runtime.gather import gather
 from consilience.runtime.session import ItemSession
-from consilience.runtime.turn import TurnTaker
+from consilience.runtime.turn import Taken, TurnTaker
 
 
 async def run_arm(job: Job, shell: Shell, orders: Orders) -> RunReport:
@@ -102,6 +104,7 @@ class _Run:
         self.shell = shell
         self.orders = orders
         self.settings = frozen.settings()
+        self.prompts = plan.prompts
         self.state = RunState(Texts(job.folder))
         self.accepted = set(frozen.accepted)
         self.journal = JournalWriter(job.folder, clock=shell.clock, files=shell.files, seen=self._seen)
@@ -117,11 +120,12 @@ class _Run:
             jitter=random.Random(plan.seed).random,  # noqa: S311 - spreads retries, guards nothing
             stop=shell.stop,
         )
-        self.taker = TurnTaker(self.pool, self.journal, self.state, retry_failed=orders.retry_failed)
+        self.taker = TurnTaker(self.pool, self.journal, self.state, retry_failed=orders.retry_failed, watch=self._taken)
         self.protocol = plan.make_protocol()
         self.rows: list[dict[str, Any]] = []
         self.statuses: Counter[str] = Counter()
         self.turns: Counter[str] = Counter()
+        self.taken = self.unanswered = self.tokens = 0
         self.stopped_by: BudgetError | StoppedError | None = None
         self.failure: ConsilienceError | None = None
 
@@ -133,9 +137,9 @@ class _Run:
             self._write_packets()
             if not rebuild:
                 await self._open()
-            sessions = [self._session(item) for item in self.items]
+            briefings = [self._briefing(item) for item in self.items]
             slots = anyio.Semaphore(self.orders.concurrency)
-            await gather([_job(self, slots, item, session) for item, session in zip(self.items, sessions, strict=True)])
+            await gather([_job(self, slots, briefing) for briefing in briefings])
             if not rebuild:
                 self._end()
         finally:
@@ -184,30 +188,24 @@ class _Run:
             self.journal.append(event_lost, at.where)
         await self.journal.durable(self.journal.count)
 
-    def _session(self, item: Item) -> ItemSession:
+    def _briefing(self, item: Item) -> Briefing:
         seats = self.plan.seats(item.question.id)
-        prompts = self.plan.prompts
-        return ItemSession(
-            item,
-            seats=seats,
-            systems={seat.label: prompts.system(seat) for seat in seats},
-            prompts=prompts,
-            settings=self.settings,
-            taker=self.taker,
-        )
+        return Briefing(item, seats=seats, prompts=self.prompts, settings=self.settings)
 
-    async def work(self, item: Item, session: ItemSession) -> None:
+    async def work(self, briefing: Briefing) -> None:
         """Carry one item to its end, unless the run is stopping."""
         if self.stopped_by is not None or self.failure is not None:
             return
+        session = ItemSession(briefing, self.taker)
+        item = briefing.item
         item_id = item.question.id
         recorded = self.state.items_finished.get(item_id)
         try:
             if recorded is None:
-                foreseen = session.foreseen(self.protocol, self.prices, ended=self.state.turns.keys())
+                foreseen = briefing.foreseen(self.protocol, self.prices, ended=self.state.turns.keys())
                 session.envelope = await self.budget.admit(foreseen.expected_nano or 0)
                 if item_id not in self.state.items_started:
-                    data = {"packet_sha256": item.packet.digest, "tag": session.tag}
+                    data = {"packet_sha256": item.packet.digest, "tag": briefing.tag}
                     self.journal.append(ItemStarted(data=data), Where(item_id))
             deliberation = await self.protocol.run(session)
             self._finish(item, session, deliberation)
@@ -259,14 +257,22 @@ class _Run:
         self.turns.update(record.taken.outcome.status for record in session.records)
         self._tell()
 
+    def _taken(self, taken: Taken) -> None:
+        """Tell whoever watches that a turn was taken."""
+        usages = [call.completion.usage for call in taken.calls]
+        self.taken += 1
+        self.unanswered += not isinstance(taken.outcome, Answered)
+        self.tokens += sum(usage.total for usage in usages if usage is not None)
+        self._tell()
+
     def _tell(self) -> None:
-        done = self.turns.total()
         self.shell.watch(
             Progress(
                 items_done=self.statuses.total(),
                 items_total=len(self.items),
-                turns=done,
-                failures=done - self.turns["answered"],
+                turns=self.taken,
+                failures=self.unanswered,
+                tokens=self.tokens,
                 calls=self.pool.live_calls,
                 spent_nano=self.budget.spent_nano,
                 cap_nano=self.budget.cap_nano,
@@ -321,9 +327,9 @@ class _Run:
         return sum(1 for outcome in outcomes if outcome is None or isinstance(outcome, AttemptLost))
 
 
-def _job(run: _Run, slots: anyio.Semaphore, item: Item, session: ItemSession) -> Callable[[], Any]:
+def _job(run: _Run, slots: anyio.Semaphore, briefing: Briefing) -> Callable[[], Any]:
     async def work() -> None:
         async with slots:
-            await run.work(item, session)
+            await run.work(briefing)
 
     return work

@@ -1,105 +1,26 @@
-"""One question put to one panel: what each seat is shown, asked and recorded to have said."""
+"""One question put to one panel: what each seat is asked and recorded to have said."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
-from typing import Any, Literal
+from functools import partial
+from typing import Any
 
-from consilience.config import package_text
 from consilience.core.answers import CritiqueSet
-from consilience.core.canonical import canonical_json, tagged_hash, text_hash
+from consilience.core.canonical import text_hash
 from consilience.core.contracts import Expected
 from consilience.core.deliberation import Table
 from consilience.core.outcomes import Answered, Outcome
-from consilience.core.packet import Item
 from consilience.core.panel import Seat
-from consilience.core.question import Kind
-from consilience.core.schema import lint_schema, wire_schema
-from consilience.core.turn import Turn, TurnKind
-from consilience.evidence.leakage import guard_packet, guard_text, guard_view
-from consilience.evidence.rendering import fence_tag, fill, render_system, render_turn_block, render_view_block
+from consilience.core.turn import Turn
 from consilience.evidence.verification import Flag, verify_answer
-from consilience.evidence.views import View, view
 from consilience.journal.budget import Envelope
 from consilience.journal.events import Where
-from consilience.models.prices import Price, bound_nano, cost_nano
-from consilience.models.request import Block, Contract, Effort, Message, Request, Usage
-from consilience.protocols import Protocol
+from consilience.runtime.briefing import Briefing
 from consilience.runtime.gather import gather
 from consilience.runtime.state import Shown, committee_state
 from consilience.runtime.turn import Taken, TurnTaker
-
-STATE_BYTES_PER_SEAT = 1_600
-"""Allowance per other seat for its row, summary and critiques when an item's worst case is planned."""
-
-
-@dataclass(frozen=True)
-class Prompts:
-    """The fixed texts of a panel.
-
-    Attributes:
-        preamble: Shared by all roles of an application.
-        output_rules: How to reply; shared by all applications.
-        tasks: The task template of each turn kind.
-    """
-
-    preamble: str
-    output_rules: str
-    tasks: Mapping[TurnKind, str]
-
-    @classmethod
-    def packaged(cls, preamble: str) -> Prompts:
-        """Return the package's prompts with the preamble of one application, such as ``valuation``."""
-        kinds: tuple[TurnKind, ...] = ("estimate", "critique", "revision")
-        return cls(
-            preamble=package_text(f"prompts/{preamble}/preamble.md"),
-            output_rules=package_text("prompts/output_rules.md"),
-            tasks={kind: package_text(f"prompts/tasks/{kind}.md").strip() for kind in kinds},
-        )
-
-    def system(self, seat: Seat) -> str:
-        """Return a seat's system prompt, the same for every item."""
-        return render_system(
-            preamble=self.preamble, seat_label=seat.label, role_text=seat.role.text, output_rules=self.output_rules
-        )
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How every call of a run is made.
-
-    Attributes:
-        seed: Decides shuffling and, for simulated models, answers.
-        run_secret: Makes fence tags unguessable.
-        max_output_tokens: Output limit of an ask; doubled once after a truncation.
-        assumed_output_tokens: Length of a reply that plans assume.
-        effort: Reasoning effort.
-    """
-
-    seed: int
-    run_secret: str
-    max_output_tokens: int
-    assumed_output_tokens: int
-    effort: Effort
-
-
-@dataclass(frozen=True)
-class Foreseen:
-    """What an item will take, before anything is spent.
-
-    Attributes:
-        turns: Planned turns.
-        tokens: Expected tokens.
-        expected_nano: Expected cost at list price; None when a model has no price.
-        worst_nano: The most the planned turns can cost; None when a model has no price.
-    """
-
-    turns: int
-    tokens: int
-    expected_nano: int | None
-    worst_nano: int | None
 
 
 @dataclass(frozen=True)
@@ -115,84 +36,34 @@ class TurnRecord:
     view_sha256: str
 
 
-@cache
-def contract_of(kind: Kind, option_ids: tuple[str, ...]) -> Contract:
-    """Return the response schema of a kind of question, linted."""
-    schema = wire_schema(kind, option_ids)
-    lint_schema(schema, name=kind)
-    return Contract(name=kind, schema=schema, sha256=tagged_hash("schema", schema), size=len(canonical_json(schema)))
-
-
 class ItemSession:
     """The session that a protocol is given for one item; it implements `consilience.protocols.base.Session`.
 
-    Packet, views and static prompts pass the leak guard when the session is made, before any call.
-
     Args:
-        item: The question with its evidence.
-        seats: Who answers.
-        systems: Each seat's system prompt, by label.
-        prompts: The fixed texts.
-        settings: How calls are made.
+        briefing: What the seats are shown.
         taker: Takes and records turns.
 
-    Raises:
-        LeakError: Evidence or a static prompt gives the target away.
+    Attributes:
+        question: The question asked.
+        seats: The members' labels.
+        records: Every turn taken so far, stage by stage, in seat order.
+        envelope: What the item holds against the spend cap, once it is admitted.
     """
 
-    def __init__(
-        self,
-        item: Item,
-        *,
-        seats: Sequence[Seat],
-        systems: Mapping[str, str],
-        prompts: Prompts,
-        settings: Settings,
-        taker: TurnTaker,
-    ) -> None:
-        self.question = item.question
-        self.seats = tuple(seat.label for seat in seats)
+    def __init__(self, briefing: Briefing, taker: TurnTaker) -> None:
+        self.question = briefing.item.question
+        self.seats = tuple(seat.label for seat in briefing.seats)
         self.records: list[TurnRecord] = []
         self.envelope: Envelope | None = None
-        self.tag = fence_tag(
-            run_secret=settings.run_secret, packet_digest=item.packet.digest, item_id=item.packet.item_id
-        )
-        self._item = item
-        self._seats = tuple(seats)
-        self._systems = systems
-        self._prompts = prompts
-        self._settings = settings
+        self._briefing = briefing
         self._taker = taker
-        self._contract = contract_of(item.question.kind, tuple(option.id for option in item.question.options))
-        self._views = [view(item.packet, seat.role) for seat in seats]
-        self._visible = [frozenset(seen.evidence_ids_visible) for seen in self._views]
-        self._view_blocks = self._rendered()
-        self._guard()
-
-    def _rendered(self) -> list[str]:
-        """Render each distinct view once; seats with the same sections share the text."""
-        once: dict[tuple[str, ...], str] = {}
-        for seen in self._views:
-            if seen.codes not in once:
-                once[seen.codes] = render_view_block(question=self.question, view=seen, tag=self.tag)
-        return [once[seen.codes] for seen in self._views]
-
-    def _guard(self) -> None:
-        target = self._item.truth
-        guard_packet(self._item.packet, question=self.question, target=target)
-        distinct: dict[tuple[str, ...], View] = {seen.codes: seen for seen in self._views}
-        for seen in distinct.values():
-            guard_view(seen, target=target)
-        for label in self.seats:
-            guard_text(self._systems[label], target=target, where=f"system prompt of {label}")
-        for kind, task in self._prompts.tasks.items():
-            guard_text(task, target=target, where=f"task {kind}")
+        self._visible = [frozenset(seen.evidence_ids_visible) for seen in briefing.views]
 
     async def ask_all(
         self, turn: Turn, *, table: Table | None = None, critiques: Mapping[str, CritiqueSet] | None = None
     ) -> tuple[Outcome, ...]:
         """Ask all seats at once and return their outcomes in seat order."""
-        jobs = [partial(self._ask, index, turn, table, critiques or {}) for index in range(len(self._seats))]
+        jobs = [partial(self._ask, index, turn, table, critiques or {}) for index in range(len(self._briefing.seats))]
         records = await gather(jobs)
         self.records.extend(records)
         return tuple(record.taken.outcome for record in records)
@@ -200,7 +71,7 @@ class ItemSession:
     async def _ask(
         self, index: int, turn: Turn, table: Table | None, critiques: Mapping[str, CritiqueSet]
     ) -> TurnRecord:
-        seat = self._seats[index]
+        seat = self._briefing.seats[index]
         shown = None
         if table is not None:
             shown = committee_state(
@@ -210,79 +81,32 @@ class ItemSession:
                 table=table,
                 critiques=critiques,
                 visible=self._visible[index],
-                seed=self._settings.seed,
+                seed=self._briefing.settings.seed,
             )
         where = Where(self.question.id, turn.round, seat.label, turn.kind, turn.sample)
         taken = await self._taker.take(
-            self._request(index, turn, shown),
+            self._briefing.request(index, turn, shown),
             Expected(self.question, turn.yields, seat.label, self.seats),
             where=where,
             role=seat.role.id,
-            tag=self.tag,
+            tag=self._briefing.tag,
             envelope=self.envelope,
         )
         flags: tuple[Flag, ...] = ()
         if isinstance(taken.outcome, Answered) and not isinstance(taken.outcome.said, CritiqueSet):
-            flags = verify_answer(taken.outcome.said, view=self._views[index], packet=self._item.packet)
+            flags = verify_answer(
+                taken.outcome.said, view=self._briefing.views[index], packet=self._briefing.item.packet
+            )
         self._taker.record(taken, where=where, data=_recorded(shown, flags))
         return TurnRecord(
-            seat, turn, taken, flags, shown, text_hash(self._systems[seat.label]), self._views[index].sha256
+            seat,
+            turn,
+            taken,
+            flags,
+            shown,
+            text_hash(self._briefing.systems[seat.label]),
+            self._briefing.views[index].sha256,
         )
-
-    def _request(self, index: int, turn: Turn, shown: Shown | None) -> Request:
-        """Lay a call out for prefix caches: system (constant per seat), view (constant per item), then what varies."""
-        seat = self._seats[index]
-        task = fill(self._prompts.tasks[turn.kind], {"round": str(turn.round), "seat": seat.label})
-        block = render_turn_block(
-            tag=self.tag,
-            task_line=task,
-            state=shown.committee if shown else None,
-            critiques=shown.critiques if shown else (),
-            own_answer=shown.own_answer if shown else None,
-        )
-        return Request(
-            model=seat.model,
-            system=(Block(self._systems[seat.label], cache=True),),
-            messages=(Message("user", (Block(self._view_blocks[index], cache=True), Block(block, cache=False))),),
-            tools=(),
-            contract=self._contract,
-            max_output_tokens=self._settings.max_output_tokens,
-            effort=self._settings.effort,
-            sampling=None,
-            replicate=turn.sample,
-        )
-
-    def foreseen(
-        self,
-        protocol: Protocol,
-        prices: Mapping[str, Price | Literal["free"] | None],
-        *,
-        ended: Container[Where] = (),
-    ) -> Foreseen:
-        """Return what the item's planned turns will take, corrections apart; turns in ``ended`` take nothing more.
-
-        Each other seat's row, summary and critiques enter at an allowance; expected are four bytes a token and replies
-        of the assumed length; the worst case counts every byte as a token and every reply at its limit.
-        """
-        expected = worst = turns = tokens = 0
-        priced = True
-        reply = min(self._settings.assumed_output_tokens, self._settings.max_output_tokens)
-        for seat, block in zip(self._seats, self._view_blocks, strict=True):
-            fixed = len(self._systems[seat.label].encode()) + len(block.encode("utf-8", "surrogatepass"))
-            for kind, round_ in protocol.plan():
-                if Where(self.question.id, round_, seat.label, kind, 0) in ended:
-                    continue
-                state = STATE_BYTES_PER_SEAT * (len(self._seats) - 1) if round_ else 0
-                size = fixed + state + len(self._prompts.tasks[kind]) + self._contract.size
-                price = prices[seat.model]
-                usual = Usage(-(-size // 4), 0, 0, 0, reply, 0)
-                bound = bound_nano(input_tokens=size, output_tokens=self._settings.max_output_tokens, price=price)
-                turns += 1
-                tokens += usual.total
-                priced = priced and bound is not None
-                worst += bound or 0
-                expected += min(bound or 0, cost_nano(usual, price) or 0)
-        return Foreseen(turns, tokens, expected if priced else None, worst if priced else None)
 
 
 def _recorded(shown: Shown | None, flags: Sequence[Flag]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -54,12 +54,14 @@ class TurnTaker:
         recorded: The fold of what is already recorded.
         retry_failed: Ask again where the record holds a turn without an answer, or an answer to a prompt that has
             changed since, because a turn before it was asked again.
+        watch: Is told of every turn.
     """
 
     pool: ModelPool
     journal: JournalWriter
     recorded: RunState
     retry_failed: bool = False
+    watch: Callable[[Taken], None] = lambda _: None
 
     async def take(
         self, request: Request, expected: Expected, *, where: Where, role: str, tag: str, envelope: Envelope | None
@@ -85,6 +87,7 @@ class TurnTaker:
 
     def record(self, taken: Taken, *, where: Where, data: dict[str, Any]) -> None:
         """Record how a turn ended, with what was shown and flagged; a turn already recorded is left as it is."""
+        self.watch(taken)
         if not taken.live:
             return
         outcome = taken.outcome

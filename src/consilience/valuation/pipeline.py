@@ -123,7 +123,7 @@ def load_items(project: Project, *, split: str, n: int) -> list[Item]:
 def synthetic_project(project: Project, *, seed: int, sales: int = SYNTHETIC_SALES) -> None:
     """Make the synthetic town with its table and splits, unless the same town is there already."""
     source = project.raw / f"town-{sales}-{seed}.parquet"
-    if source.exists() and project.splits.exists():
+    if source.exists() and project.splits.exists() and read_manifest(project.analytic).source_file == source.name:
         return
     write_town(generate(sales=sales, seed=seed), source)
     built = build(ADAPTERS["synthetic"], source)

@@ -12,12 +12,19 @@ from consilience.models.pool import Stop
 
 def at(done: int, cap: int | None = 50_000_000) -> Progress:
     return Progress(
-        items_done=done, items_total=4, turns=12 * done, failures=done, calls=0, spent_nano=10**7, cap_nano=cap
+        items_done=done,
+        items_total=4,
+        turns=12 * done,
+        failures=done,
+        tokens=30_000 * done,
+        calls=0,
+        spent_nano=10**7,
+        cap_nano=cap,
     )
 
 
 def test_progress_names_items_turns_failures_and_money() -> None:
-    assert told(at(2)) == "2 of 4 items, 24 turns, 2 without answer, $0.01 of $0.05 spent"
+    assert told(at(2)) == "2 of 4 items, 24 turns, 2 without answer, 60,000 tokens, $0.01 of $0.05 spent"
     assert told(at(2, None)).endswith("$0.01 spent, no cap")
 
 

@@ -4,7 +4,6 @@ from datetime import date
 from typing import Any
 
 import pytest
-from evidence_cases import make_packet, make_question
 from pydantic import JsonValue
 
 from consilience.core.packet import EvidenceItem, Packet, Section
@@ -13,6 +12,7 @@ from consilience.core.role import Role
 from consilience.errors import LeakError
 from consilience.evidence.leakage import LeakPolicy, guard_packet, guard_text, guard_view
 from consilience.evidence.views import view
+from evidence_cases import make_packet, make_question
 
 TARGET = 412000.0
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 from datetime import date
 
 import pytest
-from evidence_cases import make_packet, make_question
 
 from consilience.core.packet import Packet
 from consilience.core.question import Question
@@ -11,6 +10,7 @@ from consilience.errors import DataError
 from consilience.evidence.reading import fenced, parse_prompt
 from consilience.evidence.rendering import render_system, render_turn_block, render_view_block
 from consilience.evidence.views import full_view
+from evidence_cases import make_packet, make_question
 
 TAG = "0123456789abcdef"
 

@@ -6,7 +6,6 @@ import hashlib
 from pathlib import Path
 
 import pytest
-from evidence_cases import make_packet, make_question
 
 from consilience.core.packet import Packet
 from consilience.core.question import Option, Question
@@ -21,6 +20,7 @@ from consilience.evidence.rendering import (
     render_view_block,
 )
 from consilience.evidence.views import full_view, view
+from evidence_cases import make_packet, make_question
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "evidence_prompt.txt"
 TAG = "0123456789abcdef"

@@ -3,7 +3,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from evidence_cases import make_packet
 
 from consilience.core.answers import Adjustment, Estimate, Probability, Quote
 from consilience.core.role import Role
@@ -16,6 +15,7 @@ from consilience.evidence.verification import (
     verify_answer,
 )
 from consilience.evidence.views import full_view, view
+from evidence_cases import make_packet
 
 PACKET = make_packet()
 

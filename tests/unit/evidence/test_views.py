@@ -4,12 +4,12 @@ import json
 from datetime import date
 
 import pytest
-from evidence_cases import make_packet
 from pydantic import ValidationError
 
 from consilience.core.packet import EvidenceItem, Packet, Section
 from consilience.core.role import Role
 from consilience.evidence.views import full_view, shown, view
+from evidence_cases import make_packet
 
 
 @pytest.fixture

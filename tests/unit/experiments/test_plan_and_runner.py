@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from consilience.core.role import Role
 from consilience.errors import BudgetError, ConfigError, DataError, IntegrityError, LeakError, PlanError
 from consilience.experiments.arms import load_budgets, treatment
 from consilience.experiments.fingerprint import code_hashes, environment_hash, git_commit
@@ -87,11 +88,14 @@ def test_prediction_rows_hold_cost_and_payment(tmp_path: Path) -> None:
     assert pl.read_parquet(tmp_path / "run" / "predictions.parquet").equals(report.predictions)
 
 
-def test_progress_is_told_after_every_item(tmp_path: Path) -> None:
+def test_progress_is_told_after_every_turn_and_item(tmp_path: Path) -> None:
     told: list[Progress] = []
-    carry_out(tmp_path / "run", PLAN, ITEMS, panel(), shell=make_shell(watch=told.append))
-    assert [(one.items_done, one.items_total) for one in told] == [(1, 2), (2, 2)]
-    assert (told[-1].turns, told[-1].failures, told[-1].calls, told[-1].cap_nano) == (30, 0, 30, None)
+    report = carry_out(tmp_path / "run", PLAN, ITEMS, panel(), shell=make_shell(watch=told.append))
+    assert len(told) == 30 + 2
+    assert [one.turns for one in told] == sorted(one.turns for one in told)
+    last = told[-1]
+    assert (last.items_done, last.items_total, last.turns, last.failures, last.calls) == (2, 2, 30, 0, 30)
+    assert last.tokens == sum(report.predictions.filter(pl.col("aggregation") == "median")["tokens"])
 
 
 @pytest.mark.parametrize("concurrency", [1, 2, 8])
@@ -287,3 +291,18 @@ def test_files_are_put_in_place_whole_or_not_at_all(tmp_path: Path) -> None:
 def test_the_exit_code_of_a_cap_is_four() -> None:
     assert BudgetError("", hint="").exit_code == 4
     assert make_catalogue(("m",), price=None).spec("m").price is None
+
+
+def test_seats_that_see_one_section_are_named_and_dropped_on_demand() -> None:
+    narrow = Role(id="narrow", view=("P",), text="Judge the subject.")
+    wide = Role(id="wide", view=("P", "C"), text="Compare.")
+    app = Application(name="valuation", roles_for=lambda _panel, _seed: (narrow, wide), reader=lambda _mind: {})
+    named = plan_an_arm(app, ITEMS, choices(), catalogue=CATALOGUE)
+    assert (named.narrow, named.dropped) == (("narrow",), ())
+    assert "narrow sees no more than one section of the evidence" in named.warnings()
+    dropped = plan_an_arm(app, ITEMS, choices(drop_empty_seats=True), catalogue=CATALOGUE)
+    assert ([role.id for role in dropped.roles], dropped.dropped) == (["wide"], ("narrow",))
+    assert dropped.run_id != named.run_id
+    blind = Application(name="valuation", roles_for=lambda _panel, _seed: (narrow,), reader=lambda _mind: {})
+    with pytest.raises(PlanError, match="every seat would be dropped"):
+        plan_an_arm(blind, ITEMS, choices(drop_empty_seats=True), catalogue=CATALOGUE)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from vendor_clients import clients_of
 
 from consilience.fakes.server import FakeServer, running_fake
+from vendor_clients import clients_of
 
 
 @pytest.fixture(scope="session")

@@ -6,8 +6,6 @@ import json
 from typing import Any
 
 import pytest
-from vendor_clients import BODIES, CANARY, chat, messages, prompt, responses, text_of, with_clients
-from vendor_clients import ask as ask_fake
 
 from consilience.core.answers import Estimate, Probability
 from consilience.core.contracts import Expected, read_reply
@@ -20,6 +18,8 @@ from consilience.fakes.server import FakeServer
 from consilience.fakes.settings import Settings
 from consilience.fakes.speaking import PROSE
 from consilience.fakes.uploads import read_upload
+from vendor_clients import BODIES, CANARY, chat, messages, prompt, responses, text_of, with_clients
+from vendor_clients import ask as ask_fake
 
 OPTIONS = (Option(id="A", label="a"), Option(id="B", label="b"), Option(id="C", label="c"))
 MEMBERS = ("analyst_01", "analyst_02", "analyst_03")

@@ -8,11 +8,11 @@ from typing import Any, Literal
 import anthropic
 import openai
 import pytest
-from vendor_clients import Clients, messages, responses, with_clients
 
 from consilience.fakes.faults import BatchScript, Fault, status
 from consilience.fakes.server import FakeServer
 from consilience.fakes.settings import Settings
+from vendor_clients import Clients, messages, responses, with_clients
 
 BAD = BatchScript(
     lines={1: "missing", 2: "duplicate", 3: "expired", 4: status(500), 5: Fault("truncated")}, pending_polls=1

@@ -6,13 +6,13 @@ from typing import Any
 
 import anyio
 import pytest
-from vendor_clients import SYSTEM, TASK, Clients, messages, responses, with_clients
-from vendor_clients import ask as ask_fake
 
 from consilience.fakes.caching import Charge, PrefixStore, charge_explicit, charge_implicit
 from consilience.fakes.calls import Call, Segment, Ttl
 from consilience.fakes.server import FakeServer
 from consilience.fakes.settings import Settings
+from vendor_clients import SYSTEM, TASK, Clients, messages, responses, with_clients
+from vendor_clients import ask as ask_fake
 
 LONG = "x" * 8_000  # 2,000 tokens
 

@@ -10,8 +10,6 @@ import anthropic
 import anyio
 import openai
 import pytest
-from vendor_clients import BODIES, Clients, clients_of, messages, responses, text_of, with_clients
-from vendor_clients import ask as ask_fake
 
 from consilience.core.contracts import Expected, read_reply
 from consilience.core.question import Question
@@ -20,6 +18,8 @@ from consilience.fakes.faults import Fault, FaultKind, by_model, status
 from consilience.fakes.server import FakeServer, running_fake, serve
 from consilience.fakes.settings import Settings
 from consilience.fakes.spoiling import out_of_range, with_surrogate
+from vendor_clients import BODIES, Clients, clients_of, messages, responses, text_of, with_clients
+from vendor_clients import ask as ask_fake
 
 EXPECTED = Expected(Question(id="q", text="?", kind="probability"), "answer", "analyst_01", ("analyst_01",))
 VENDORS = {"messages": anthropic, "responses": openai, "chat": openai}

@@ -11,14 +11,14 @@ from anthropic.types.message_count_tokens_params import MessageCountTokensParams
 from anthropic.types.message_create_params import MessageCreateParamsNonStreaming
 from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
 from openai.types.responses.response_create_params import ResponseCreateParamsNonStreaming
-from vendor_clients import BODIES, CANARY, SCHEMA, chat, messages, responses, with_clients
-from vendor_clients import ask as ask_fake
 
 from consilience.fakes import anthropic_shapes, openai_shapes
 from consilience.fakes.schemas import schema_problems
 from consilience.fakes.server import FakeServer
 from consilience.fakes.settings import Settings, known_models
 from consilience.models.prices import ModelSpec
+from vendor_clients import BODIES, CANARY, SCHEMA, chat, messages, responses, with_clients
+from vendor_clients import ask as ask_fake
 
 HEADERS = {"user_profile_id", "workspace_id"}
 COMPATIBLE_ONLY = {"top_k", "min_p", "grammar", "cache_prompt", "id_slot"}

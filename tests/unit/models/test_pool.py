@@ -250,11 +250,11 @@ def test_a_try_that_hangs_is_cut_off_charged_as_reserved_and_tried_again(tmp_pat
 
 
 def test_all_tries_together_keep_the_total_time(tmp_path: Path) -> None:
-    limits = Limits(concurrency=1, attempts=50, attempt_s=0.03, total_s=0.05, backoff_s=0.0, backoff_cap_s=0.0)
+    limits = Limits(concurrency=1, attempts=50, attempt_s=0.4, total_s=0.6, backoff_s=0.0, backoff_cap_s=0.0)
     model = Hanging(heals=False)
     error = bench(tmp_path, model, fails, limits=limits)
     assert isinstance(error, TransientModelError)
-    assert model.calls == 2  # 30 ms, then the 20 ms that are left
+    assert model.calls == 2  # 400 ms, then the 200 ms that are left
 
 
 @dataclass

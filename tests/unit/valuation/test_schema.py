@@ -10,8 +10,8 @@ import pytest
 from pydantic import ValidationError
 
 from consilience.errors import DataError
-from consilience.experiments import parquet
 from consilience.experiments.parquet import read_parquet, write_parquet
+from consilience.experiments.storage import write_whole
 from consilience.valuation.schema import (
     ANALYTIC,
     IDENTITY,
@@ -202,7 +202,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
         raise OSError(28, "No space left on device")
 
     with pytest.raises(DataError, match="No space left on device"):
-        parquet.write_whole(path, full)
+        write_whole(path, full)
     assert path.read_bytes() == before
     assert [item.name for item in tmp_path.iterdir()] == ["t.parquet"]
     with pytest.raises(DataError, match="cannot be written"):

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
 
 from consilience.core.packet import Item
 from consilience.experiments.arms import load_budgets
 from consilience.experiments.plan import Plan
 from consilience.models.prices import Catalogue
-from consilience.runtime.session import Foreseen, ItemSession, Settings
-
-if TYPE_CHECKING:
-    from consilience.runtime.turn import TurnTaker
+from consilience.runtime.briefing import Briefing, Foreseen, Settings
 
 NO_SECRET = "0" * 32
 """Fence tags of a run have this length; nobody ever sees those of a dry run."""
 
 
 @dataclass(frozen=True)
-class Forecast:
+class Foresight:
     """What the planned turns of a run will take, corrective retries apart.
 
     Attributes:
@@ -40,6 +36,11 @@ class Forecast:
         return sum(item.tokens for item in self.by_item)
 
     @property
+    def worst_tokens(self) -> int:
+        """The most tokens it can take."""
+        return sum(item.worst_tokens for item in self.by_item)
+
+    @property
     def expected_nano(self) -> int | None:
         """Expected cost; None when a model has no price."""
         return _sum([item.expected_nano for item in self.by_item])
@@ -55,7 +56,7 @@ def _sum(parts: Sequence[int | None]) -> int | None:
     return sum(known) if len(known) == len(parts) else None
 
 
-def forecast(plan: Plan, items: Sequence[Item], *, catalogue: Catalogue) -> Forecast:
+def foresee(plan: Plan, items: Sequence[Item], *, catalogue: Catalogue) -> Foresight:
     """Return what a plan will take.
 
     Raises:
@@ -63,23 +64,15 @@ def forecast(plan: Plan, items: Sequence[Item], *, catalogue: Catalogue) -> Fore
     """
     protocol = plan.make_protocol()
     prices = {name: catalogue.spec(name).price for name in plan.models}
-    ordered = sorted(items, key=lambda item: item.question.id)
-    return Forecast(tuple(_session(plan, item).foreseen(protocol, prices) for item in ordered))
-
-
-def _session(plan: Plan, item: Item) -> ItemSession:
-    seats = plan.seats(item.question.id)
-    return ItemSession(
-        item,
-        seats=seats,
-        systems={seat.label: plan.prompts.system(seat) for seat in seats},
-        prompts=plan.prompts,
-        settings=Settings(
-            seed=plan.seed,
-            run_secret=NO_SECRET,
-            max_output_tokens=plan.max_output_tokens,
-            assumed_output_tokens=load_budgets().assumed_output_tokens,
-            effort=plan.effort,
-        ),
-        taker=cast("TurnTaker", None),  # nobody takes a turn in this session
+    settings = Settings(
+        seed=plan.seed,
+        run_secret=NO_SECRET,
+        max_output_tokens=plan.max_output_tokens,
+        assumed_output_tokens=load_budgets().assumed_output_tokens,
+        effort=plan.effort,
     )
+    ordered = sorted(items, key=lambda item: item.question.id)
+    briefings = (
+        Briefing(item, seats=plan.seats(item.question.id), prompts=plan.prompts, settings=settings) for item in ordered
+    )
+    return Foresight(tuple(briefing.foreseen(protocol, prices) for briefing in briefings))

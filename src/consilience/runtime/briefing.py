@@ -1,0 +1,224 @@
+"""Everything one item will be asked with, laid out and guarded before anything is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+from consilience.config import package_text
+from consilience.core.canonical import canonical_json, tagged_hash
+from consilience.core.packet import Item
+from consilience.core.panel import Seat
+from consilience.core.question import Kind
+from consilience.core.schema import lint_schema, wire_schema
+from consilience.core.turn import Turn, TurnKind
+from consilience.evidence.leakage import guard_packet, guard_text, guard_view
+from consilience.evidence.rendering import fence_tag, fill, render_system, render_turn_block, render_view_block
+from consilience.evidence.views import View, view
+from consilience.journal.events import Where
+from consilience.models.prices import Price, bound_nano, cost_nano
+from consilience.models.request import Block, Contract, Effort, Message, Request, Usage
+from consilience.protocols import Protocol
+from consilience.runtime.state import Shown
+
+STATE_BYTES_PER_SEAT = 1_600
+"""Allowance per other seat for its row, summary and critiques when an item's worst case is planned."""
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """The fixed texts of a panel.
+
+    Attributes:
+        preamble: Shared by all roles of an application.
+        output_rules: How to reply; shared by all applications.
+        tasks: The task template of each turn kind.
+    """
+
+    preamble: str
+    output_rules: str
+    tasks: Mapping[TurnKind, str]
+
+    @classmethod
+    def packaged(cls, preamble: str) -> Prompts:
+        """Return the package's prompts with the preamble of one application, such as ``valuation``."""
+        kinds: tuple[TurnKind, ...] = ("estimate", "critique", "revision")
+        return cls(
+            preamble=package_text(f"prompts/{preamble}/preamble.md"),
+            output_rules=package_text("prompts/output_rules.md"),
+            tasks={kind: package_text(f"prompts/tasks/{kind}.md").strip() for kind in kinds},
+        )
+
+    def system(self, seat: Seat) -> str:
+        """Return a seat's system prompt, the same for every item."""
+        return render_system(
+            preamble=self.preamble, seat_label=seat.label, role_text=seat.role.text, output_rules=self.output_rules
+        )
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How every call of a run is made.
+
+    Attributes:
+        seed: Decides shuffling and, for simulated models, answers.
+        run_secret: Makes fence tags unguessable.
+        max_output_tokens: Output limit of an ask; doubled once after a truncation.
+        assumed_output_tokens: Length of a reply that plans assume.
+        effort: Reasoning effort.
+    """
+
+    seed: int
+    run_secret: str
+    max_output_tokens: int
+    assumed_output_tokens: int
+    effort: Effort
+
+
+@dataclass(frozen=True)
+class Foreseen:
+    """What an item will take, before anything is spent.
+
+    Attributes:
+        turns: Planned turns.
+        tokens: Expected tokens.
+        worst_tokens: The most tokens the planned turns can take.
+        expected_nano: Expected cost at list price; None when a model has no price.
+        worst_nano: The most the planned turns can cost; None when a model has no price.
+    """
+
+    turns: int
+    tokens: int
+    worst_tokens: int
+    expected_nano: int | None
+    worst_nano: int | None
+
+
+@cache
+def contract_of(kind: Kind, option_ids: tuple[str, ...]) -> Contract:
+    """Return the response schema of a kind of question, linted."""
+    schema = wire_schema(kind, option_ids)
+    lint_schema(schema, name=kind)
+    return Contract(name=kind, schema=schema, sha256=tagged_hash("schema", schema), size=len(canonical_json(schema)))
+
+
+class Briefing:
+    """What each seat of a panel is shown of one item, and what asking it will take.
+
+    Packet, views and static prompts pass the leak guard when the briefing is made, before any call.
+
+    Args:
+        item: The question with its evidence.
+        seats: Who answers.
+        prompts: The fixed texts.
+        settings: How calls are made.
+
+    Attributes:
+        item: As given.
+        seats: As given.
+        systems: Each seat's system prompt, by label; the same for every item.
+        settings: As given.
+        tag: The item's fence tag.
+        views: What each seat sees, in seat order.
+
+    Raises:
+        LeakError: Evidence or a static prompt gives the target away.
+    """
+
+    def __init__(
+        self,
+        item: Item,
+        *,
+        seats: Sequence[Seat],
+        prompts: Prompts,
+        settings: Settings,
+    ) -> None:
+        self.item = item
+        self.seats = tuple(seats)
+        self.systems = {seat.label: prompts.system(seat) for seat in seats}
+        self.settings = settings
+        self.tag = fence_tag(
+            run_secret=settings.run_secret, packet_digest=item.packet.digest, item_id=item.packet.item_id
+        )
+        self.views = [view(item.packet, seat.role) for seat in seats]
+        self._prompts = prompts
+        self._contract = contract_of(item.question.kind, tuple(option.id for option in item.question.options))
+        self._view_blocks = self._rendered()
+        self._guard()
+
+    def _rendered(self) -> list[str]:
+        """Render each distinct view once; seats with the same sections share the text."""
+        once: dict[tuple[str, ...], str] = {}
+        for seen in self.views:
+            if seen.codes not in once:
+                once[seen.codes] = render_view_block(question=self.item.question, view=seen, tag=self.tag)
+        return [once[seen.codes] for seen in self.views]
+
+    def _guard(self) -> None:
+        target = self.item.truth
+        guard_packet(self.item.packet, question=self.item.question, target=target)
+        distinct: dict[tuple[str, ...], View] = {seen.codes: seen for seen in self.views}
+        for seen in distinct.values():
+            guard_view(seen, target=target)
+        for label, system in self.systems.items():
+            guard_text(system, target=target, where=f"system prompt of {label}")
+        for kind, task in self._prompts.tasks.items():
+            guard_text(task, target=target, where=f"task {kind}")
+
+    def request(self, index: int, turn: Turn, shown: Shown | None) -> Request:
+        """Lay a call out for prefix caches: system (constant per seat), view (constant per item), then what varies."""
+        seat = self.seats[index]
+        task = fill(self._prompts.tasks[turn.kind], {"round": str(turn.round), "seat": seat.label})
+        block = render_turn_block(
+            tag=self.tag,
+            task_line=task,
+            state=shown.committee if shown else None,
+            critiques=shown.critiques if shown else (),
+            own_answer=shown.own_answer if shown else None,
+        )
+        return Request(
+            model=seat.model,
+            system=(Block(self.systems[seat.label], cache=True),),
+            messages=(Message("user", (Block(self._view_blocks[index], cache=True), Block(block, cache=False))),),
+            tools=(),
+            contract=self._contract,
+            max_output_tokens=self.settings.max_output_tokens,
+            effort=self.settings.effort,
+            sampling=None,
+            replicate=turn.sample,
+        )
+
+    def foreseen(
+        self,
+        protocol: Protocol,
+        prices: Mapping[str, Price | Literal["free"] | None],
+        *,
+        ended: Container[Where] = (),
+    ) -> Foreseen:
+        """Return what the item's planned turns will take, corrections apart; turns in ``ended`` take nothing more.
+
+        Each other seat's row, summary and critiques enter at an allowance; expected are four bytes a token and replies
+        of the assumed length; the worst case counts every byte as a token and every reply at its limit.
+        """
+        expected = worst = turns = tokens = worst_tokens = 0
+        priced = True
+        reply = min(self.settings.assumed_output_tokens, self.settings.max_output_tokens)
+        for seat, block in zip(self.seats, self._view_blocks, strict=True):
+            fixed = len(self.systems[seat.label].encode()) + len(block.encode("utf-8", "surrogatepass"))
+            for kind, round_ in protocol.plan():
+                if Where(self.item.question.id, round_, seat.label, kind, 0) in ended:
+                    continue
+                state = STATE_BYTES_PER_SEAT * (len(self.seats) - 1) if round_ else 0
+                size = fixed + state + len(self._prompts.tasks[kind]) + self._contract.size
+                price = prices[seat.model]
+                usual = Usage(-(-size // 4), 0, 0, 0, reply, 0)
+                bound = bound_nano(input_tokens=size, output_tokens=self.settings.max_output_tokens, price=price)
+                turns += 1
+                tokens += usual.total
+                worst_tokens += size + self.settings.max_output_tokens
+                priced = priced and bound is not None
+                worst += bound or 0
+                expected += min(bound or 0, cost_nano(usual, price) or 0)
+        return Foreseen(turns, tokens, worst_tokens, expected if priced else None, worst if priced else None)
