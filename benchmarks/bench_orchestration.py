@@ -41,6 +41,15 @@ REPEATS = 5
 PRICE = Price.model_validate(
     {"input": "2", "cached_input": "0.2", "cache_write": "2.5", "cache_write_1h": "4", "output": "10"}
 )
+SETTINGS = Settings(
+    seed=1,
+    run_secret="0" * 32,
+    max_output_tokens=2000,
+    assumed_output_tokens=700,
+    effort="medium",
+    reuse_system=True,
+    reuse_view=True,
+)
 USAGE = Usage(900, 0, 0, 0, 180, 0)
 
 
@@ -113,7 +122,7 @@ async def engine(folder: Path, items: list[Item], prompts: Prompts, answer: Call
     )
     taker = TurnTaker(pool, journal, state)
     seats = seats_of([Role(id=f"role_{n}", view=("all",), text="Judge.") for n in range(SEATS)], ["scripted"] * SEATS)
-    settings = Settings(seed=1, run_secret="s", max_output_tokens=2000, assumed_output_tokens=700, effort="medium")  # noqa: S106 - no secret
+    settings = SETTINGS
 
     async def one(item: Item) -> int:
         session = ItemSession(Briefing(item, seats=seats, prompts=prompts, settings=settings), taker)
@@ -215,7 +224,7 @@ def critical_path() -> list[dict[str, Any]]:
             seats = seats_of(
                 [Role(id=f"role_{n}", view=("all",), text="Judge.") for n in range(SEATS)], ["slow"] * SEATS
             )
-            settings = Settings(1, "s", 2000, 700, "medium")
+            settings = SETTINGS
             briefing = Briefing(item_of(1, 5_000), seats=seats, prompts=prompts_of(400), settings=settings)
             session = ItemSession(briefing, TurnTaker(pool, journal, RunState(Texts(folder))))
             begun = time.perf_counter()

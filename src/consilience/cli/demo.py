@@ -10,6 +10,8 @@ from consilience.cli.console import note, show
 from consilience.cli.place import Json, Place, place_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from consilience.experiments.plan import Plan
     from consilience.models.prices import Catalogue
 
@@ -22,7 +24,7 @@ def demo(context: typer.Context, as_json: Json = False) -> None:
     """See it work, offline and free: a synthetic town, three arms of simulated analysts, a table, a report page."""
     from consilience.cli.data import TOWN_SEED  # noqa: PLC0415 - heavy below
     from consilience.cli.evaluating import evaluated, record, shown, write_page  # noqa: PLC0415 - heavy
-    from consilience.cli.running import carry_out, simulated_models  # noqa: PLC0415 - the same
+    from consilience.cli.running import carry_out, models_of  # noqa: PLC0415 - the same
     from consilience.experiments.orders import Job, Orders  # noqa: PLC0415 - the same
     from consilience.experiments.plan import Choices, make_plan  # noqa: PLC0415 - the same
     from consilience.models.prices import load_catalogue  # noqa: PLC0415 - the same
@@ -38,8 +40,10 @@ def demo(context: typer.Context, as_json: Json = False) -> None:
     for arm in ARMS:
         choices = Choices(arm=arm, rounds=None, committee="mixed_random", tier="mid", split="validation", seed=SEED)
         plan = make_plan(VALUATION, items, choices, catalogue=catalogue)
-        runs.append(_run_id(plan, catalogue))
-        job = Job(plan, items, runs[-1], place.project.runs / runs[-1], simulated_models(plan), catalogue)
+        runs.append(_run_id(plan, catalogue, root=place.root))
+        job = Job(
+            plan, items, runs[-1], place.project.runs / runs[-1], models_of(plan, catalogue, root=place.root), catalogue
+        )
         carry_out(job, Orders())
     found = evaluated(place, runs, include_simulated=True)
     path = place.root / "report.html"
@@ -65,10 +69,10 @@ def demo(context: typer.Context, as_json: Json = False) -> None:
     )
 
 
-def _run_id(plan: Plan, catalogue: Catalogue) -> str:
+def _run_id(plan: Plan, catalogue: Catalogue, *, root: Path) -> str:
     """Return an id that differs wherever plan, models, prices or code do, so that a demo never meets an older one."""
-    from consilience.cli.running import simulated_models  # noqa: PLC0415 - heavy
+    from consilience.cli.running import models_of  # noqa: PLC0415 - heavy
     from consilience.experiments.protocol import protocol_of  # noqa: PLC0415 - the same
 
-    fixed = protocol_of(plan, simulated_models(plan), catalogue=catalogue, run_secret="")
+    fixed = protocol_of(plan, models_of(plan, catalogue, root=root), catalogue=catalogue, run_secret="")
     return f"_{plan.arm}-demo-{fixed.sha256[:10]}"

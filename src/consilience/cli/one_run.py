@@ -6,15 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from consilience.aggregation.answers import DEFAULT_RULES, OPTION_PREFIX
 from consilience.cli.console import Grid, note, number, show
 from consilience.cli.place import Place, titled
 from consilience.cli.running import (
     Wanted,
     carry_out,
+    check_keys,
     items_of,
     items_unwritten,
+    models_of,
     run_name,
-    simulated_models,
 )
 from consilience.cli.settings import Settings
 from consilience.cli.watch import spent
@@ -24,9 +26,8 @@ from consilience.experiments.foresight import Foresight, foresee
 from consilience.experiments.orders import Job, Orders, RunReport
 from consilience.experiments.plan import Choices, Plan, make_plan
 from consilience.journal.budget import usd
-from consilience.models.prices import NANO, Catalogue, load_catalogue
+from consilience.models.prices import NANO
 
-PRIMARY = "median"
 SHOWN_ITEMS = 24
 
 
@@ -40,6 +41,7 @@ class Asked:
         model: One model for all seats; None for a committee.
         run_id: Chosen name of the run; None derives it from the plan.
         drop_empty_seats: Leave out seats that see one section at most.
+        live: Real models speak.
         wanted: Which items.
         settings: Flags, environment and file.
     """
@@ -49,14 +51,15 @@ class Asked:
     model: str | None
     run_id: str | None
     drop_empty_seats: bool
+    live: bool
     wanted: Wanted
     settings: Settings
 
 
-def _plan(asked: Asked, items: Sequence[Item], catalogue: Catalogue) -> Plan:
+def _plan(asked: Asked, items: Sequence[Item]) -> Plan:
     settings = asked.settings
     if asked.model is not None:
-        catalogue.spec(asked.model)  # says "model" where it is unknown, not "committee"
+        settings.catalogue.spec(asked.model)  # says "model" where it is unknown, not "committee"
     choices = Choices(
         arm=asked.arm,
         rounds=asked.rounds,
@@ -65,16 +68,16 @@ def _plan(asked: Asked, items: Sequence[Item], catalogue: Catalogue) -> Plan:
         split=asked.wanted.split,
         seed=settings.seed,
         drop_empty_seats=asked.drop_empty_seats,
+        live=asked.live,
     )
-    return make_plan(asked.wanted.application, items, choices, catalogue=catalogue)
+    return make_plan(asked.wanted.application, items, choices, catalogue=settings.catalogue)
 
 
 def preview(place: Place, asked: Asked, *, as_json: bool) -> None:
     """Print what a run may take at worst; nothing is written into the project."""
-    catalogue = load_catalogue()
     items = items_unwritten(asked.wanted, project=place.project, town=place.town)
-    plan = _plan(asked, items, catalogue)
-    ahead = foresee(plan, items, catalogue=catalogue)
+    plan = _plan(asked, items)
+    ahead = foresee(plan, items, catalogue=asked.settings.catalogue)
     run_id = run_name(plan, asked.run_id)
     cap = asked.settings.max_spend_nano
     document = {
@@ -146,14 +149,17 @@ def perform(place: Place, asked: Asked, *, accept: frozenset[str], retry_failed:
         BudgetError: The spend cap ended the run; what was answered is kept and was printed.
         StoppedError: The user ended it; likewise.
     """
-    catalogue = load_catalogue()
     project = place.project
+    if asked.live:
+        check_keys(asked.settings, root=place.root)
     items = items_of(asked.wanted, project=project, town=place.town)
-    plan = _plan(asked, items, catalogue)
+    plan = _plan(asked, items)
     run_id = run_name(plan, asked.run_id)
     for text in _warnings(plan):
         note(text)
-    job = Job(plan, items, run_id, project.runs / run_id, simulated_models(plan), catalogue)
+    catalogue = asked.settings.catalogue
+    models = models_of(plan, catalogue, root=place.root)
+    job = Job(plan, items, run_id, project.runs / run_id, models, catalogue)
     orders = Orders(
         max_spend_nano=asked.settings.max_spend_nano,
         concurrency=asked.settings.concurrency,
@@ -161,15 +167,37 @@ def perform(place: Place, asked: Asked, *, accept: frozenset[str], retry_failed:
         retry_failed=retry_failed,
     )
     report = carry_out(job, orders)
-    show(_document(report), *_parts(report, items), as_json=as_json)
+    show(_document(report, items), *_parts(report, items), as_json=as_json)
     if report.stopped_by is not None:
         if isinstance(report.stopped_by, StoppedError):
             note(f"to resume: {place.command}")
         raise report.stopped_by
 
 
-def _document(report: RunReport) -> dict[str, Any]:
-    primary = report.predictions.filter(report.predictions["aggregation"] == PRIMARY)
+def _primary(report: RunReport, items: Sequence[Item]) -> list[dict[str, Any]]:
+    """Return each item's row under the primary rule of its kind."""
+    rule = {item.question.id: DEFAULT_RULES[item.question.kind] for item in items}
+    return [row for row in report.predictions.to_dicts() if row["aggregation"] == rule[row["item_id"]]]
+
+
+def _rules(items: Sequence[Item]) -> str:
+    return ", ".join(sorted({DEFAULT_RULES[item.question.kind] for item in items}))
+
+
+def _answer(row: dict[str, Any]) -> str:
+    """Return an item's answer in one cell: a number, or the likeliest or most chosen options with their share."""
+    shares = {
+        name.removeprefix(OPTION_PREFIX): share
+        for name, share in row.items()
+        if name.startswith(OPTION_PREFIX) and share is not None
+    }
+    if not shares:
+        return number(row["point"] if row["point"] is not None else row.get("p"))
+    most = max(shares.values())
+    return f"{' = '.join(name for name, share in shares.items() if share == most)}: {most:.0%}"
+
+
+def _document(report: RunReport, items: Sequence[Item]) -> dict[str, Any]:
     stopped = report.stopped_by
     return {
         **{name: value for name, value in report.manifest.items() if name != "configuration"},
@@ -178,21 +206,21 @@ def _document(report: RunReport) -> dict[str, Any]:
         "lost_now": report.lost,
         "torn_bytes": report.torn_bytes,
         "stopped_by": None if stopped is None else {"error": type(stopped).__name__, "message": stopped.message},
-        "aggregation": PRIMARY,
-        "predictions": primary.to_dicts(),
+        "aggregation": _rules(items),
+        "predictions": _primary(report, items),
     }
 
 
 def _parts(report: RunReport, items: Sequence[Item]) -> list[str | Grid]:
     manifest = report.manifest
     units = {item.question.id: item.question.unit or "" for item in items}
-    rows = report.predictions.filter(report.predictions["aggregation"] == PRIMARY).to_dicts()
+    rows = _primary(report, items)
     shown = tuple(
         (
             row["item_id"],
             row["status"],
             units[row["item_id"]],
-            number(row["point"]),
+            _answer(row),
             number(row["q05"]),
             number(row["q95"]),
             f"{row['n_answered']} of {row['n_seats']}",
@@ -200,7 +228,7 @@ def _parts(report: RunReport, items: Sequence[Item]) -> list[str | Grid]:
         )
         for row in rows[:SHOWN_ITEMS]
     )
-    headings = ("item", "status", "unit", "median", "q05", "q95", "answers", "cost")
+    headings = ("item", "status", "unit", _rules(items), "q05", "q95", "answers", "cost")
     parts: list[str | Grid] = [Grid(headings, shown, words=3)] if shown else []
     if len(rows) > SHOWN_ITEMS:
         parts.append(f"and {len(rows) - SHOWN_ITEMS} more in {report.folder / 'predictions.parquet'}")
@@ -212,6 +240,8 @@ def _parts(report: RunReport, items: Sequence[Item]) -> list[str | Grid]:
     )
     cap = manifest["max_spend_usd"]
     money = spent(round(manifest["spent_usd"] * NANO), None if cap is None else round(cap * NANO))
+    if manifest["cached_share"]:
+        parts.append(f"{manifest['cached_share']:.0%} of the input was read from a cache")
     parts.append(f"{report.calls} calls; {money} ({'simulated, ' if manifest['simulated'] else ''}at list price)")
     parts.append(f"artefacts in {report.folder}")
     return parts

@@ -37,6 +37,9 @@ def run_arm(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
     synthetic: Annotated[
         bool, typer.Option("--synthetic", help="Ask about the synthetic town, made where it is absent.")
     ] = False,
+    live: Annotated[
+        bool, typer.Option("--live", help="Let real models speak; needs their keys. Otherwise all is simulated.")
+    ] = False,
     drop_empty_seats: Annotated[
         bool, typer.Option("--drop-empty-seats", help="Leave out seats whose view shows one section at most. Recorded.")
     ] = False,
@@ -53,7 +56,8 @@ def run_arm(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
 ) -> None:
     """Run one arm; the same command again resumes it.
 
-    Flags come before CONSILIENCE_MAX_SPEND_USD, that before consilience.yaml. All models are simulated so far.
+    Flags come before CONSILIENCE_MAX_SPEND_USD, that before consilience.yaml. Without --live all is simulated; keys are
+    read from the environment or .env and never stored.
     """
     from consilience.cli.one_run import Asked, perform, preview  # noqa: PLC0415 - heavy
     from consilience.cli.running import Wanted  # noqa: PLC0415 - the same
@@ -74,6 +78,7 @@ def run_arm(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
         model=model,
         run_id=run_id,
         drop_empty_seats=drop_empty_seats,
+        live=live,
         wanted=Wanted(
             split=None if questions is not None else split or SPLIT,
             n=n or N,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
 import tempfile
@@ -16,19 +17,21 @@ import numpy as np
 import consilience
 from consilience.cli.console import note
 from consilience.cli.data import TOWN_SEED
+from consilience.cli.settings import Settings, keys_and_urls
 from consilience.cli.watch import interruptible, watching
 from consilience.core.packet import Item
 from consilience.errors import ConfigError, DataError
+from consilience.experiments.casting import cast
 from consilience.experiments.fingerprint import environment_hash, git_commit
 from consilience.experiments.general import GENERAL
 from consilience.experiments.manifest import RunFacts
 from consilience.experiments.orders import Job, Orders, RunReport, Shell
-from consilience.experiments.plan import Application, Plan
+from consilience.experiments.plan import Application, Plan, committee_models
 from consilience.experiments.predictions import SIMULATED_PREFIX
 from consilience.experiments.questions import read_questions
 from consilience.experiments.runner import run_arm
 from consilience.models.base import Model
-from consilience.models.simulated import Simulated
+from consilience.models.prices import Catalogue
 from consilience.valuation.packets import PacketBuilder
 from consilience.valuation.pipeline import SUBSAMPLE_SEED as DRAW_SEED
 from consilience.valuation.pipeline import VALUATION, Project, load_items, synthetic_project
@@ -114,10 +117,27 @@ def run_name(plan: Plan, chosen: str | None) -> str:
     return chosen
 
 
-def simulated_models(plan: Plan) -> dict[str, Model]:
-    """Return the simulated analysts of a plan, by model id."""
+def models_of(plan: Plan, catalogue: Catalogue, *, root: Path) -> dict[str, Model]:
+    """Return who speaks for each model of a plan, by model id.
+
+    Raises:
+        ConfigError: A live model has no key.
+    """
     reader = APPLICATIONS[plan.application].reader
-    return {name: Simulated(name, reader, plan.seed) for name in plan.models}
+    return cast(
+        plan.models, catalogue=catalogue, environ=keys_and_urls(root, os.environ), reader=reader, seed=plan.seed
+    )
+
+
+def check_keys(settings: Settings, *, root: Path) -> None:
+    """Raise before any work where a live model could not be called.
+
+    Raises:
+        ConfigError: A key or base URL is missing; says what to set.
+    """
+    names = committee_models(settings.committee, tier=settings.tier, catalogue=settings.catalogue)
+    environ = keys_and_urls(root, os.environ)
+    cast(names, catalogue=settings.catalogue, environ=environ, reader=GENERAL.reader, seed=settings.seed)
 
 
 def facts() -> RunFacts:

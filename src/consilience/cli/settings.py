@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, Strict
 
 from consilience.config import parse_yaml, read_text, validate
 from consilience.errors import ConfigError
+from consilience.models.prices import Catalogue, ModelSpec, load_catalogue
 
 FILE = "consilience.yaml"
 CAP_VARIABLES = ("CONSILIENCE_MAX_SPEND_USD", "AV_MAX_SPEND_USD")
@@ -26,6 +28,7 @@ class ProjectFile(BaseModel):
         committee: How models are assigned to roles.
         concurrency: Items in flight.
         seed: Decides shuffling, assignment and simulated answers.
+        models: Models added to the catalogue, or listed anew.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -35,6 +38,7 @@ class ProjectFile(BaseModel):
     committee: str | None = None
     concurrency: int | None = Field(default=None, ge=1)
     seed: int | None = None
+    models: dict[str, Annotated[ModelSpec, Strict(False)]] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,7 @@ class Settings:
 
     Attributes:
         max_spend_nano: The cap in nano-dollars; None for none.
+        catalogue: Known models, the project's own among them.
     """
 
     max_spend_nano: int | None
@@ -50,6 +55,7 @@ class Settings:
     committee: str
     concurrency: int
     seed: int
+    catalogue: Catalogue
 
 
 @dataclass(frozen=True)
@@ -76,6 +82,7 @@ def settle(root: Path, flags: Flags, environment: Mapping[str, str]) -> Settings
         committee=flags.committee or file.committee or "mixed_random",
         concurrency=flags.concurrency or file.concurrency or 4,
         seed=next(seed for seed in (flags.seed, file.seed, 0) if seed is not None),
+        catalogue=load_catalogue(file.models),
     )
 
 
@@ -115,3 +122,11 @@ def amount_nano(text: str, *, where: str) -> int:
     raise ConfigError(
         f'{where}: "{text}" is no amount in dollars', hint="Write dollars such as 5 or 0.05, at most nine decimals."
     )
+
+
+def keys_and_urls(root: Path, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment, with what the project's ``.env`` adds to it; nothing of it is stored or logged."""
+    from dotenv import dotenv_values  # noqa: PLC0415 - only where a model is live
+
+    added = {name: value for name, value in dotenv_values(root / ".env").items() if value is not None}
+    return {**added, **environment}

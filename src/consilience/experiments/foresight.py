@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from consilience.core.packet import Item
-from consilience.experiments.arms import load_budgets
 from consilience.experiments.plan import Plan
 from consilience.models.prices import Catalogue
-from consilience.runtime.briefing import Briefing, Foreseen, Settings
+from consilience.runtime.briefing import Briefing, Foreseen
 
 NO_SECRET = "0" * 32
 """Fence tags of a run have this length; nobody ever sees those of a dry run."""
@@ -64,13 +63,7 @@ def foresee(plan: Plan, items: Sequence[Item], *, catalogue: Catalogue) -> Fores
     """
     protocol = plan.make_protocol()
     prices = {name: catalogue.spec(name).price for name in plan.models}
-    settings = Settings(
-        seed=plan.seed,
-        run_secret=NO_SECRET,
-        max_output_tokens=plan.max_output_tokens,
-        assumed_output_tokens=load_budgets().assumed_output_tokens,
-        effort=plan.effort,
-    )
+    settings = plan.settings(run_secret=NO_SECRET)
     ordered = sorted(items, key=lambda item: item.question.id)
     briefings = (
         Briefing(item, seats=plan.seats(item.question.id), prompts=plan.prompts, settings=settings) for item in ordered

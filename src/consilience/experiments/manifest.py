@@ -38,14 +38,28 @@ class Money:
     lost_attempts: int
 
 
+@dataclass(frozen=True)
+class Counts:
+    """What came of a run's turns and items, and the tokens of the answers used.
+
+    Attributes:
+        turns: By outcome.
+        items: By status, with those not run.
+        tokens: By bucket; None when any answer's usage is unknown.
+    """
+
+    turns: Mapping[str, int]
+    items: Mapping[str, int]
+    tokens: Mapping[str, int] | None
+
+
 def manifest(
     plan: Plan,
     *,
     run_id: str,
     facts: RunFacts,
     head: str | None,
-    turns: Mapping[str, int],
-    items: Mapping[str, int],
+    counts: Counts,
     money: Money,
     accepted: Sequence[str],
 ) -> dict[str, Any]:
@@ -67,11 +81,24 @@ def manifest(
         "spent_usd": money.spent_nano / NANO,
         "spend_cap_hit": money.cap_hit,
         "lost_attempts": money.lost_attempts,
-        "turns": {status: turns.get(status, 0) for status in STATUSES},
-        "items": dict(items),
+        "tokens": None if counts.tokens is None else dict(counts.tokens),
+        "cached_share": None if counts.tokens is None else cached_share(counts.tokens),
+        "turns": {status: counts.turns.get(status, 0) for status in STATUSES},
+        "items": dict(counts.items),
         "panel_warnings": list(plan.warnings()),
         "deviations": list(accepted),
         "third_party": PROTOCOLS.third_party(),
         "configuration": plan.model_dump(mode="json", exclude={"preamble", "output_rules", "tasks", "packets"}),
         "journal_head": head,
     }
+
+
+def cached_share(tokens: Mapping[str, int]) -> float | None:
+    """Return the share of input tokens that were read from a cache; None without input.
+
+    Example:
+        >>> cached_share({"input": 25, "cache_read": 75, "cache_write_5m": 0, "cache_write_1h": 0})
+        0.75
+    """
+    total = sum(tokens.get(name, 0) for name in ("input", "cache_read", "cache_write_5m", "cache_write_1h"))
+    return tokens.get("cache_read", 0) / total if total else None

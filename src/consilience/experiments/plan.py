@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from consilience.aggregation.numbers import POINT_RULES
 from consilience.core.canonical import tagged_hash
 from consilience.core.packet import Item
 from consilience.core.panel import Seat, diversity_warnings, mixed_models, seats_of
@@ -16,12 +15,12 @@ from consilience.core.role import Role
 from consilience.core.turn import TurnKind
 from consilience.errors import ConfigError, PlanError
 from consilience.experiments.arms import Treatment, arm_label, load_budgets, treatment
-from consilience.models.prices import SIMULATED_PREFIX, Catalogue, ModelSpec
+from consilience.models.prices import SIMULATED_PREFIX, Catalogue, ModelSpec, is_local
 from consilience.models.request import Effort
 from consilience.models.simulated import Reader
 from consilience.protocols import Protocol
 from consilience.registry import nearest
-from consilience.runtime.briefing import Prompts
+from consilience.runtime.briefing import Prompts, Settings
 
 COMMITTEES = ("all_anthropic", "all_openai", "mixed_random")
 RUN_ID_HASH = 10
@@ -107,6 +106,19 @@ class Plan(BaseModel):
         """Return the protocol in force."""
         return Treatment(protocol=self.protocol, panel=self.treatment.panel).make_protocol()
 
+    def settings(self, *, run_secret: str) -> Settings:
+        """Return how every call is made."""
+        later_turns = len(self.make_protocol().plan()) > 1
+        return Settings(
+            seed=self.seed,
+            run_secret=run_secret,
+            max_output_tokens=self.max_output_tokens,
+            assumed_output_tokens=load_budgets().assumed_output_tokens,
+            effort=self.effort,
+            reuse_system=later_turns or len(self.packets) > 1,
+            reuse_view=later_turns,
+        )
+
     def seats(self, item_id: str) -> tuple[Seat, ...]:
         """Return the committee of one item: each role with its model."""
         assigned = mixed_models(self.models, len(self.roles), seed=self.seed, item_id=item_id)
@@ -144,7 +156,7 @@ def committee_models(committee: str, *, tier: str, catalogue: Catalogue) -> tupl
         if not found:
             raise PlanError(f"tier {tier} has no model of {vendor}", hint="Choose another tier or committee.")
         return found
-    if committee not in catalogue.models:
+    if committee not in catalogue.models and not is_local(committee):
         raise ConfigError(f'unknown committee "{committee}"', hint=nearest(committee, [*COMMITTEES, *catalogue.models]))
     return (committee,)
 
@@ -161,6 +173,8 @@ class Choices:
         split: The split the items belong to; None for a plain set of questions.
         seed: Decides shuffling, assignment and simulated answers.
         drop_empty_seats: Leave out seats whose view shows no more than one section of any item's evidence.
+        live: Real models speak; otherwise simulated analysts stand in for them at their price (local models always
+            speak for themselves).
     """
 
     arm: str
@@ -170,14 +184,15 @@ class Choices:
     split: str | None
     seed: int
     drop_empty_seats: bool = False
+    live: bool = False
 
 
 def make_plan(application: Application, items: Sequence[Item], choices: Choices, *, catalogue: Catalogue) -> Plan:
-    """Return the plan of one arm over some items, with simulated models.
+    """Return the plan of one arm over some items.
 
     Raises:
         ConfigError: The arm, tier or committee is unknown.
-        PlanError: There are no items, two share an id, or no protocol or aggregation rule serves their kind of answer.
+        PlanError: There are no items, two share an id, or the protocol does not serve their kind.
     """
     declared = treatment(choices.arm)
     protocol = declared.make_protocol(rounds=choices.rounds)
@@ -189,7 +204,8 @@ def make_plan(application: Application, items: Sequence[Item], choices: Choices,
         raise PlanError("every seat would be dropped", hint="Leave --drop-empty-seats out.")
     budgets = load_budgets()
     prompts = Prompts.packaged(application.name)
-    models = committee_models(choices.committee, tier=choices.tier, catalogue=catalogue)
+    named = committee_models(choices.committee, tier=choices.tier, catalogue=catalogue)
+    models = tuple(name if choices.live or is_local(name) else f"{SIMULATED_PREFIX}{name}" for name in named)
     return Plan(
         application=application.name,
         arm=arm_label(choices.arm, protocol),
@@ -197,7 +213,7 @@ def make_plan(application: Application, items: Sequence[Item], choices: Choices,
         protocol={protocol.name: dict(vars(protocol))},
         committee=choices.committee,
         tier=choices.tier,
-        models=tuple(f"{SIMULATED_PREFIX}{model}" for model in models),
+        models=models,
         split=choices.split,
         seed=choices.seed,
         max_output_tokens=budgets.max_output_tokens,
@@ -230,8 +246,6 @@ def _check_items(items: Sequence[Item], protocol: Protocol) -> None:
     for kind in sorted({item.question.kind for item in items}):
         if kind not in protocol.kinds:
             raise PlanError(f"protocol {protocol.name} does not serve {kind} questions", hint="Choose another arm.")
-        if not any(kind in rule.kinds for rule in POINT_RULES):
-            raise PlanError(f"no aggregation rule serves {kind} questions", hint="Ask for estimates.")
 
 
 Exposure = Literal["before", "after", "unknown"]

@@ -10,13 +10,11 @@ from typing import Any
 
 from consilience.core.canonical import canonical_json, sha256_hex
 from consilience.errors import IntegrityError, ResumeMismatchError
-from consilience.experiments.arms import load_budgets
 from consilience.experiments.fingerprint import code_hashes
 from consilience.experiments.plan import Plan
 from consilience.experiments.storage import write_json
 from consilience.models.base import Model
 from consilience.models.prices import Catalogue
-from consilience.models.request import Effort
 from consilience.runtime.briefing import Settings
 
 CODE = "code"
@@ -43,15 +41,7 @@ class Frozen:
 
     def settings(self) -> Settings:
         """How every call is made."""
-        plan = self.plan
-        effort: Effort = plan.effort
-        return Settings(
-            seed=plan.seed,
-            run_secret=self.content["run_secret"],
-            max_output_tokens=plan.max_output_tokens,
-            assumed_output_tokens=load_budgets().assumed_output_tokens,
-            effort=effort,
-        )
+        return self.plan.settings(run_secret=self.content["run_secret"])
 
 
 def protocol_of(plan: Plan, models: Mapping[str, Model], *, catalogue: Catalogue, run_secret: str) -> Frozen:

@@ -11,16 +11,15 @@ from typing import Any
 
 import polars as pl
 
-from consilience.aggregation.numbers import POINT_RULES
-from consilience.aggregation.rows import MIXTURE_ROW
+from consilience.aggregation.answers import answer_columns, rule_names
 from consilience.core.answers import CritiqueSet
 from consilience.core.deliberation import Standing, Table, present
 from consilience.core.outcomes import Answered, Failed, outcome_from_json
 from consilience.core.packet import Item
 from consilience.errors import ConfigError, DataError, FinalModelError, IntegrityError, ModelError, TransientModelError
+from consilience.experiments.casting import recorded_cast
 from consilience.experiments.orders import Job, Orders, Shell
 from consilience.experiments.plan import Application, Plan
-from consilience.experiments.predictions import QUANTILES
 from consilience.experiments.protocol import Frozen, read_frozen
 from consilience.experiments.runner import run_arm
 from consilience.experiments.transcript import aggregate
@@ -29,9 +28,8 @@ from consilience.journal.reader import RunState, expand, fold
 from consilience.models.base import Model
 from consilience.models.pool import Limits
 from consilience.models.prices import SIMULATED_PREFIX, Catalogue, ModelSpec
-from consilience.models.replay import Replay
+from consilience.models.replay import replay_of
 from consilience.models.request import Completion, completion_from_json
-from consilience.models.simulated import Simulated
 from consilience.registry import nearest
 
 ONE_TRY = Limits(attempts=1)
@@ -71,14 +69,14 @@ async def replay_run(folder: Path, applications: Mapping[str, Application], shel
     state = fold(folder)
     run_id = _check_protocol(folder, frozen, state)
     recorded = _recorded(state)
-    models: dict[str, Model] = {
-        name: Replay(Simulated(name, applications[plan.application].reader, plan.seed), recorded)
-        for name in plan.models
-    }
+    catalogue = _catalogue(frozen)
+    reader = applications[plan.application].reader
+    originals = recorded_cast(plan, frozen.content["models"], catalogue=catalogue, reader=reader)
+    models: dict[str, Model] = {name: replay_of(original, recorded) for name, original in originals.items()}
     with tempfile.TemporaryDirectory() as scratch:
         paid = {item: event.data["paid_nano"] for item, event in state.items_finished.items()}
         items = [item for item in recorded_items(folder, plan) if item.question.id in paid]
-        job = Job(plan, items, run_id, Path(scratch) / folder.name, models, _catalogue(frozen))
+        job = Job(plan, items, run_id, Path(scratch) / folder.name, models, catalogue)
         orders = Orders(limits=ONE_TRY, paid_nano=paid)
         replaying = Shell(clock=shell.clock, run_secret=frozen.content["run_secret"], facts=shell.facts)
         report = await run_arm(job, replaying, orders)
@@ -149,23 +147,26 @@ def recorded_items(folder: Path, plan: Plan) -> list[Item]:
 
 
 def recompute(folder: Path, *, aggregation: str) -> pl.DataFrame:
-    """Return a run's estimates under one rule, from recorded answers alone: item_id, aggregation, n_answered, numbers.
+    """Return a run's answers under one rule, from recorded answers alone: item_id, aggregation, n_answered, numbers.
 
-    Items without a quorum have null numbers.
+    Items without a quorum have null numbers; items of a kind that the rule does not serve have no row.
 
     Raises:
-        ConfigError: Unknown rule.
+        ConfigError: No rule of this name serves the run's questions.
         IntegrityError: The record was changed.
     """
-    known = [*POINT_RULES.names(), MIXTURE_ROW]
+    plan, state = read_frozen(folder).plan, fold(folder)
+    items = recorded_items(folder, plan)
+    known = {name for item in items for name in rule_names(item.question.kind)}
     if aggregation not in known:
         raise ConfigError(f'unknown aggregation rule "{aggregation}"', hint=nearest(aggregation, known))
-    plan, state = read_frozen(folder).plan, fold(folder)
     rows: list[dict[str, Any]] = []
-    for item in recorded_items(folder, plan):
-        if item.question.id not in state.items_finished:
+    columns: dict[str, None] = {}
+    for item in items:
+        if item.question.id not in state.items_finished or aggregation not in rule_names(item.question.kind):
             continue
         table = _final_table(state, item.question.id, tuple(seat.label for seat in plan.seats(item.question.id)))
+        columns |= dict.fromkeys(answer_columns(item.question))
         row: dict[str, Any] = {
             "item_id": item.question.id,
             "aggregation": aggregation,
@@ -173,9 +174,9 @@ def recompute(folder: Path, *, aggregation: str) -> pl.DataFrame:
         }
         for made in aggregate(item, table):
             if made.rule == aggregation:
-                row |= {name: getattr(made, name) for name in ("point", *QUANTILES)}
+                row |= made.cells
         rows.append(row)
-    numbers = dict.fromkeys(("point", *QUANTILES), pl.Float64)
+    numbers = dict.fromkeys(columns, pl.Float64)
     return pl.DataFrame(
         rows, schema={"item_id": pl.String, "aggregation": pl.String, "n_answered": pl.Int64, **numbers}
     )

@@ -15,7 +15,7 @@ from consilience.core.outcomes import Answered
 from consilience.core.packet import Item
 from consilience.errors import BudgetError, ConsilienceError, IntegrityError, JournalError, PlanError, StoppedError
 from consilience.experiments.arms import load_budgets
-from consilience.experiments.manifest import Money, manifest
+from consilience.experiments.manifest import Counts, Money, manifest
 from consilience.experiments.orders import Job, Orders, Progress, RunReport, Shell
 from consilience.experiments.plan import exposure
 from consilience.experiments.predictions import predictions_frame, write_predictions
@@ -38,6 +38,7 @@ from consilience.journal.files import segments
 from consilience.journal.lock import RunLock
 from consilience.journal.reader import RunState, Texts
 from consilience.journal.writer import JournalWriter
+from consilience.models.base import ProbedModel
 from consilience.models.pool import ModelPool
 from consilience.registry import nearest
 from consilience.runtime.briefing import Briefing
@@ -119,12 +120,14 @@ class _Run:
             limits=orders.limits or load_budgets().limits,
             jitter=random.Random(plan.seed).random,  # noqa: S311 - spreads retries, guards nothing
             stop=shell.stop,
+            rates={name: spec.rates for name, spec in self.specs.items()},
         )
         self.taker = TurnTaker(self.pool, self.journal, self.state, retry_failed=orders.retry_failed, watch=self._taken)
         self.protocol = plan.make_protocol()
         self.rows: list[dict[str, Any]] = []
         self.statuses: Counter[str] = Counter()
         self.turns: Counter[str] = Counter()
+        self.buckets: Counter[str] | None = Counter()
         self.taken = self.unanswered = self.tokens = 0
         self.stopped_by: BudgetError | StoppedError | None = None
         self.failure: ConsilienceError | None = None
@@ -137,6 +140,7 @@ class _Run:
             self._write_packets()
             if not rebuild:
                 await self._open()
+            await self._probe()
             briefings = [self._briefing(item) for item in self.items]
             slots = anyio.Semaphore(self.orders.concurrency)
             await gather([_job(self, slots, briefing) for briefing in briefings])
@@ -187,6 +191,14 @@ class _Run:
             event_lost = AttemptLost(key=attempt.reserved.key, ask=at.ask, attempt=at.attempt, charged_nano=charged)
             self.journal.append(event_lost, at.where)
         await self.journal.durable(self.journal.count)
+
+    async def _probe(self) -> None:
+        """Learn how models that differ by server are to be asked; the answer is recorded like any other."""
+        for sample, name in enumerate(self.plan.models):
+            model = self.job.models[name]
+            if isinstance(model, ProbedModel):
+                where = Where(kind="probe", sample=sample)
+                model.learn((await self.taker.call(model.probe_request(), where=where, role="probe")).completion)
 
     def _briefing(self, item: Item) -> Briefing:
         seats = self.plan.seats(item.question.id)
@@ -253,6 +265,8 @@ class _Run:
                 "exposure": exposure(item, models, self.specs),
             },
         )
+        if self.buckets is not None:
+            self.buckets = None if took.tokens is None else self.buckets + Counter(took.tokens)
         self.statuses[status] += 1
         self.turns.update(record.taken.outcome.status for record in session.records)
         self._tell()
@@ -299,8 +313,11 @@ class _Run:
             run_id=self.job.run_id,
             facts=self.shell.facts,
             head=self.journal.head,
-            turns=self.turns,
-            items={**self.statuses, "not_run": len(self.items) - self.statuses.total()},
+            counts=Counts(
+                turns=self.turns,
+                items={**self.statuses, "not_run": len(self.items) - self.statuses.total()},
+                tokens=self.buckets,
+            ),
             money=Money(
                 spent_nano=self.budget.spent_nano,
                 cap_nano=self.budget.cap_nano,

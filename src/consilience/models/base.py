@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from consilience.core.canonical import tagged_hash
 from consilience.models.request import Completion, Request
@@ -44,6 +45,11 @@ class Model(Protocol):
         """Who is called."""
         ...
 
+    @property
+    def min_cacheable_tokens(self) -> int | None:
+        """Shortest prefix that is cached, or None where no cache is to be reckoned with."""
+        ...
+
     def wire_body(self, request: Request) -> dict[str, Any]:
         """Return the exact body that would be sent, as JSON values."""
         ...
@@ -55,6 +61,19 @@ class Model(Protocol):
             TransientModelError: The failure may heal.
             FinalModelError: It will not.
         """
+        ...
+
+
+@runtime_checkable
+class ProbedModel(Model, Protocol):
+    """A model of which a run must first learn, by one recorded call, how it is to be asked."""
+
+    def probe_request(self) -> Request:
+        """Return the call to make."""
+        ...
+
+    def learn(self, completion: Completion) -> None:
+        """Take note of its answer."""
         ...
 
 
@@ -95,3 +114,21 @@ def plain_body(request: Request) -> dict[str, Any]:
 
 def _plain_block(text: str, *, cache: bool) -> dict[str, Any]:
     return {"cache": cache, "text": text}
+
+
+def cacheable_prefixes(request: Request, min_tokens: int | None) -> tuple[str, ...]:
+    """Return a hash of every prefix of the request that ends in a breakpoint and is long enough to be cached.
+
+    Four characters count as a token; the schema stands before everything else.
+    """
+    if min_tokens is None:
+        return ()
+    found: list[str] = []
+    digest = hashlib.sha256(f"{request.model}\x1f{request.contract.sha256}".encode())
+    size = request.contract.size
+    for block in (*request.system, *(block for message in request.messages for block in message.blocks)):
+        digest.update(block.text.encode("utf-8", "surrogatepass"))
+        size += len(block.text)
+        if block.cache and size // 4 >= min_tokens:
+            found.append(digest.hexdigest())
+    return tuple(found)

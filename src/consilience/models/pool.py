@@ -17,9 +17,11 @@ from consilience.errors import FinalModelError, ModelError, StoppedError, Transi
 from consilience.journal.budget import Budget, Envelope
 from consilience.journal.events import AttemptError, AttemptReserved, AttemptResponse, Where
 from consilience.journal.writer import JournalWriter
-from consilience.models.base import KEY_VERSION, Model, call_key
+from consilience.models.base import KEY_VERSION, Model, cacheable_prefixes, call_key
 from consilience.models.prices import Price, bound_nano, cost_nano
 from consilience.models.request import Completion, Request, completion_to_json
+from consilience.models.throttle import Rates
+from consilience.models.warmth import Warmth
 from consilience.registry import nearest
 
 SCHEMA_OVERHEAD_TOKENS = 512
@@ -31,7 +33,7 @@ class Limits:
     """How a model is called.
 
     Attributes:
-        concurrency: Calls in flight per model id.
+        concurrency: Calls in flight per model id, unless its own rates say otherwise.
         attempts: Tries per ask, the first included.
         attempt_s: Seconds one try may take.
         total_s: Seconds all tries of one ask may take, waiting included.
@@ -102,6 +104,7 @@ class ModelPool:
         journal: The run's record.
         limits: How models are called.
         jitter: Uniform numbers on [0, 1) for the back-off.
+        rates: Limits of single models; a model not named has the general ones.
         stop: When requested, nothing more leaves; what is in flight is finished and recorded.
 
     Attributes:
@@ -119,6 +122,7 @@ class ModelPool:
         limits: Limits,
         jitter: Callable[[], float],
         stop: Stop,
+        rates: Mapping[str, Rates] | None = None,
     ) -> None:
         self._models = models
         self._prices = prices
@@ -126,7 +130,8 @@ class ModelPool:
         self._journal = journal
         self._limits = limits
         self._jitter = jitter
-        self._slots = {name: anyio.Semaphore(limits.concurrency, fast_acquire=True) for name in models}
+        self._throttles = {name: (rates or {}).get(name, Rates()).throttle(limits.concurrency) for name in models}
+        self._warmth = Warmth()
         self._stop = stop
         self.live_calls = 0
         self.paid_nano: Counter[str] = Counter()
@@ -158,14 +163,19 @@ class ModelPool:
         """
         model = self.model(request.model)
         limits = self._limits
+        throttle = self._throttles[request.model]
+        prefixes = cacheable_prefixes(request, model.min_cacheable_tokens)
         took = 0.0  # waiting for a slot apart, since a busy pool is no failure of the call
         for number in range(limits.attempts):
             tries = asked.tries_before + number
-            async with self._slots[request.model]:
+            async with self._warmth.around(prefixes) as filled, throttle.slot(_expected_tokens(request)):
                 began = anyio.current_time()
                 seconds = min(limits.attempt_s, limits.total_s - took)
                 outcome, charged = await self._attempt(model, request, asked, tries, seconds)
                 took += anyio.current_time() - began
+                if isinstance(outcome, _Answer):
+                    filled()
+            throttle.heard(None if isinstance(outcome, _Answer) else outcome.status)
             if isinstance(outcome, _Answer):
                 return Call(outcome.key, outcome.completion, charged, outcome.estimated, tries)
             wait = self._wait(outcome, number)
@@ -281,6 +291,11 @@ def _upper_input_tokens(request: Request) -> int:
     blocks = [*request.system, *(block for message in request.messages for block in message.blocks)]
     tools = sum(len(str(tool)) for tool in request.tools)
     return sum(block.size for block in blocks) + request.contract.size + tools + SCHEMA_OVERHEAD_TOKENS
+
+
+def _expected_tokens(request: Request) -> int:
+    """Return about how many tokens a call will take: four bytes a token of input, and the whole output limit."""
+    return _upper_input_tokens(request) // 4 + request.max_output_tokens
 
 
 def _error_json(error: ModelError) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any, Literal
@@ -11,11 +12,25 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSeriali
 from consilience.config import load_packaged
 from consilience.errors import ConfigError
 from consilience.models.request import Usage
+from consilience.models.throttle import Rates
 from consilience.registry import nearest
 
 NANO = 1_000_000_000
 PER = 1_000_000
 SIMULATED_PREFIX = "simulated:"
+LOCAL = "local"
+LOCAL_PREFIX = "local:"
+"""``local`` is the small model that is installed with the extra, ``local:/path/to/model.gguf`` any other."""
+
+
+def is_local(model_id: str) -> bool:
+    """Return whether a model id names an embedded model.
+
+    Example:
+        >>> is_local("local:/models/mine.gguf"), is_local("gpt-6-luna")
+        (True, False)
+    """
+    return model_id == LOCAL or model_id.startswith(LOCAL_PREFIX)
 
 
 def _nano_per_million(value: Any) -> Any:
@@ -52,7 +67,22 @@ class Price(BaseModel):
 
 
 class ModelSpec(BaseModel):
-    """What is known of one model; unknown is null."""
+    """What is known of one model; unknown is null.
+
+    Attributes:
+        provider: The adapter that speaks to it.
+        price: List price; ``free`` for own servers.
+        read_on: The day the price was read.
+        context_tokens: Longest input and output together.
+        max_output_tokens: Longest output.
+        training_cutoff: The last day its training saw.
+        min_cacheable_tokens: Shortest prefix that is cached.
+        base_url: Where a ``compatible`` server is, with ``/v1``.
+        key_variable: Environment variable with the server's key; none where it takes no key.
+        concurrency: Calls in flight.
+        requests_per_minute: Calls per minute.
+        tokens_per_minute: Tokens per minute.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -63,6 +93,16 @@ class ModelSpec(BaseModel):
     max_output_tokens: int | None = Field(default=None, gt=0)
     training_cutoff: date | None = None
     min_cacheable_tokens: int | None = Field(default=None, gt=0)
+    base_url: str | None = None
+    key_variable: str | None = None
+    concurrency: int | None = Field(default=None, gt=0)
+    requests_per_minute: int | None = Field(default=None, gt=0)
+    tokens_per_minute: int | None = Field(default=None, gt=0)
+
+    @property
+    def rates(self) -> Rates:
+        """The model's own limits."""
+        return Rates(self.concurrency, self.requests_per_minute, self.tokens_per_minute)
 
 
 class Catalogue(BaseModel):
@@ -84,6 +124,8 @@ class Catalogue(BaseModel):
             'openai'
         """
         plain = model_id.removeprefix(SIMULATED_PREFIX)
+        if is_local(plain):
+            plain = LOCAL
         if plain not in self.models:
             raise ConfigError(f'unknown model "{plain}"', hint=nearest(plain, self.models))
         return self.models[plain]
@@ -99,9 +141,10 @@ class Catalogue(BaseModel):
         return self.tiers[name]
 
 
-def load_catalogue() -> Catalogue:
-    """Return the catalogue that ships with the package."""
-    return load_packaged("configs/models.yaml", Catalogue)
+def load_catalogue(added: Mapping[str, ModelSpec] | None = None) -> Catalogue:
+    """Return the catalogue that ships with the package, with models that a project added or changed."""
+    shipped = load_packaged("configs/models.yaml", Catalogue)
+    return shipped.model_copy(update={"models": {**shipped.models, **(added or {})}})
 
 
 def cost_nano(usage: Usage, price: Price | Literal["free"] | None) -> int | None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from consilience.errors import IntegrityError, ModelError
-from consilience.models.base import Identity, Model, call_key
+from consilience.models.base import Identity, Model, ProbedModel, call_key
 from consilience.models.request import Completion, Request
 
 
@@ -22,6 +22,7 @@ class Replay:
 
     original: Model
     recorded: Mapping[str, Completion | ModelError]
+    min_cacheable_tokens: ClassVar[None] = None
 
     @property
     def id(self) -> str:
@@ -53,3 +54,25 @@ class Replay:
         if isinstance(found, ModelError):
             raise found
         return found
+
+
+@dataclass(frozen=True)
+class ProbedReplay(Replay):
+    """The same for a model that was probed first: it learns from the recorded answer."""
+
+    original: ProbedModel
+
+    def probe_request(self) -> Request:
+        """Return the original's probe."""
+        return self.original.probe_request()
+
+    def learn(self, completion: Completion) -> None:
+        """Let the original take note."""
+        self.original.learn(completion)
+
+
+def replay_of(original: Model, recorded: Mapping[str, Completion | ModelError]) -> Replay:
+    """Return a model that repeats what was recorded of ``original``."""
+    if isinstance(original, ProbedModel):
+        return ProbedReplay(original, recorded)
+    return Replay(original, recorded)

@@ -57,6 +57,7 @@ class Scripted:
     replies: Callable[[Request], Reply] | Iterable[Reply]
     requests: list[Request] = field(default_factory=list)
     identity: Identity = IDENTITY
+    min_cacheable_tokens: int | None = None
 
     def __post_init__(self) -> None:
         self._script = [] if callable(self.replies) else list(self.replies)

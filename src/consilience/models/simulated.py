@@ -12,7 +12,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from consilience.evidence.reading import ParsedPrompt, parse_prompt
 from consilience.models.base import Identity, plain_body
@@ -105,6 +105,7 @@ class Simulated:
     reader: Reader
     seed: int
     signals: Mapping[str, float] | None = None
+    min_cacheable_tokens: ClassVar[None] = None
 
     @property
     def identity(self) -> Identity:

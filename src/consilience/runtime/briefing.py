@@ -68,6 +68,8 @@ class Settings:
         max_output_tokens: Output limit of an ask; doubled once after a truncation.
         assumed_output_tokens: Length of a reply that plans assume.
         effort: Reasoning effort.
+        reuse_system: A seat's system prompt will be read again, by later turns or for other items.
+        reuse_view: A seat's view will be read again by later turns; a lone estimate pays no surcharge for caching it.
     """
 
     seed: int
@@ -75,6 +77,8 @@ class Settings:
     max_output_tokens: int
     assumed_output_tokens: int
     effort: Effort
+    reuse_system: bool
+    reuse_view: bool
 
 
 @dataclass(frozen=True)
@@ -178,10 +182,11 @@ class Briefing:
             critiques=shown.critiques if shown else (),
             own_answer=shown.own_answer if shown else None,
         )
+        view_block = Block(self._view_blocks[index], cache=self.settings.reuse_view)
         return Request(
             model=seat.model,
-            system=(Block(self.systems[seat.label], cache=True),),
-            messages=(Message("user", (Block(self._view_blocks[index], cache=True), Block(block, cache=False))),),
+            system=(Block(self.systems[seat.label], cache=self.settings.reuse_system),),
+            messages=(Message("user", (view_block, Block(block, cache=False))),),
             tools=(),
             contract=self._contract,
             max_output_tokens=self.settings.max_output_tokens,

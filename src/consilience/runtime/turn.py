@@ -17,14 +17,14 @@ from consilience.core.outcomes import (
     outcome_from_json,
     outcome_to_json,
 )
-from consilience.errors import ContractError, IntegrityError, ModelError, ResumeMismatchError
+from consilience.errors import AccountError, ContractError, IntegrityError, ModelError, ResumeMismatchError
 from consilience.evidence.rendering import fence
 from consilience.journal.budget import Envelope
 from consilience.journal.events import AttemptResponse, TurnAccepted, TurnFailed, Where
 from consilience.journal.reader import Attempt, AttemptKey, RunState, expand
 from consilience.journal.writer import JournalWriter
 from consilience.models.pool import Asked, Call, ModelPool
-from consilience.models.request import Block, Message, Request, completion_from_json
+from consilience.models.request import Block, Completion, Message, Request, completion_from_json
 
 MEND = "Your last reply was refused for the errors above. Give the whole reply again, mended, as the TASK line asks."
 
@@ -85,6 +85,15 @@ class TurnTaker:
         outcome, calls = await self._ask(request, expected, where=where, role=role, tag=tag, envelope=envelope)
         return Taken(outcome, calls, live=True)
 
+    async def call(self, request: Request, *, where: Where, role: str) -> Call:
+        """Make one call that is no turn, unless the record holds its answer.
+
+        Raises:
+            ModelError: It failed.
+        """
+        asked = Asked(where, role, 0, self.recorded.next_attempt(where, 0), None)
+        return self._recorded_call(request, asked) or await self.pool.call(request, asked)
+
     def record(self, taken: Taken, *, where: Where, data: dict[str, Any]) -> None:
         """Record how a turn ended, with what was shown and flagged; a turn already recorded is left as it is."""
         self.watch(taken)
@@ -113,12 +122,14 @@ class TurnTaker:
             except IntegrityError as error:
                 raise IntegrityError(f"{where.label()}, role {role}: {error.message}", hint=error.hint) from error
             except ModelError as error:
+                if isinstance(error, AccountError):
+                    raise
                 return Failed(error=type(error).__name__, message=str(error)), tuple(calls)
             calls.append(call)
             reply = call.completion
-            if reply.stop_reason == "refusal":
-                reason = reply.text.strip()[:500] or "the model refused without a reason"
-                return Abstained(said=Abstention(reason=reason, by="vendor")), tuple(calls)
+            ended = _ended_early(reply, request.model)
+            if ended is not None:
+                return ended, tuple(calls)
             if reply.stop_reason == "max_tokens":
                 if enlarged:
                     return Failed(error="Truncated", message="the reply was cut off twice"), tuple(calls)
@@ -175,6 +186,18 @@ class TurnTaker:
     def _restore(self, response: AttemptResponse, tries: int) -> Call:
         completion = completion_from_json(expand(response.completion, self.recorded.texts))
         return Call(response.key, completion, response.cost_nano, response.estimated, tries)
+
+
+def _ended_early(reply: Completion, asked: str) -> Abstained | Failed | None:
+    """Return what a reply comes to that is not to be read at all: another model's, a refusal, an unknown end."""
+    if reply.model != asked and not reply.model.startswith(f"{asked}-"):  # a dated release is the model asked
+        return Failed(error="OtherModel", message=f"{asked} was asked and {reply.model} answered")
+    if reply.stop_reason == "refusal":
+        reason = reply.text.strip()[:500] or "the model refused without a reason"
+        return Abstained(said=Abstention(reason=reason, by="vendor"))
+    if reply.stop_reason == "other":
+        return Failed(error="Stopped", message=f"the reply ended in an unknown way: {dict(reply.raw)}")
+    return None
 
 
 def _corrective(request: Request, reply: str, error: ContractError, tag: str) -> Request:

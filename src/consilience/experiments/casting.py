@@ -1,0 +1,99 @@
+"""Who speaks for each model id of a plan: a vendor, a server, the embedded model, or a simulated analyst."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from consilience.errors import ConfigError
+from consilience.experiments.plan import Plan
+from consilience.models import anthropic, openai
+from consilience.models.anthropic import Anthropic
+from consilience.models.base import Model
+from consilience.models.compatible import Compatible
+from consilience.models.openai import OpenAI
+from consilience.models.prices import SIMULATED_PREFIX, Catalogue, ModelSpec
+from consilience.models.simulated import Reader, Simulated
+
+NO_KEY = "none"
+
+
+def cast(
+    names: Iterable[str], *, catalogue: Catalogue, environ: Mapping[str, str], reader: Reader, seed: int
+) -> dict[str, Model]:
+    """Return the model behind every id; nothing is called.
+
+    Args:
+        names: Model ids.
+        catalogue: Known models.
+        environ: Where keys and base URLs are read: ``ANTHROPIC_API_KEY``, ``OPENAI_API_KEY``, the key variable of a
+            compatible server, ``ANTHROPIC_BASE_URL``, ``OPENAI_BASE_URL``. Keys are kept in memory only.
+        reader: How the application's simulated analysts read evidence.
+        seed: Decides the errors of simulated analysts.
+
+    Raises:
+        ConfigError: A key or base URL is missing; says what to set.
+    """
+    return {
+        name: Simulated(name, reader, seed)
+        if name.startswith(SIMULATED_PREFIX)
+        else _live(name, catalogue.spec(name), environ)
+        for name in names
+    }
+
+
+def _live(name: str, spec: ModelSpec, environ: Mapping[str, str]) -> Model:
+    if spec.provider == "anthropic":
+        key = _key(name, anthropic.VENDOR.key_variable, environ)
+        base_url = environ.get("ANTHROPIC_BASE_URL") or anthropic.BASE_URL
+        return Anthropic(name, key, base_url, spec.min_cacheable_tokens)
+    if spec.provider == "openai":
+        key = _key(name, openai.VENDOR.key_variable, environ)
+        base_url = environ.get("OPENAI_BASE_URL") or openai.BASE_URL
+        return OpenAI(name, key, base_url, spec.min_cacheable_tokens)
+    if spec.provider == "local":
+        from consilience.models.local import Local  # noqa: PLC0415 - the engine is an extra
+
+        return Local(name)
+    if spec.base_url is None:
+        raise ConfigError(
+            f"model {name} has no base_url", hint="Add it to the model, such as http://127.0.0.1:8000/v1."
+        )
+    key = _key(name, spec.key_variable, environ) if spec.key_variable else NO_KEY
+    return Compatible(name, spec.base_url, key)
+
+
+def _key(name: str, variable: str, environ: Mapping[str, str]) -> str:
+    key = environ.get(variable, "").strip()
+    if not key:
+        raise ConfigError(
+            f"model {name} needs a key and {variable} is not set",
+            hint=f"Set {variable} in the environment or in .env, or leave --live out for simulated analysts.",
+        )
+    return key
+
+
+def recorded_cast(
+    plan: Plan, identities: Mapping[str, Mapping[str, str]], *, catalogue: Catalogue, reader: Reader
+) -> dict[str, Model]:
+    """Return models with the identity and wire form of those a run was made with; they have no key and call nobody.
+
+    Args:
+        plan: The run's plan.
+        identities: By model id, as ``protocol.json`` holds them.
+        catalogue: The models as they were listed then.
+        reader: How the application's simulated analysts read evidence.
+    """
+    return {
+        name: Simulated(name, reader, plan.seed)
+        if name.startswith(SIMULATED_PREFIX)
+        else _speechless(name, catalogue.spec(name), f"http://{identities[name]['host']}")
+        for name in plan.models
+    }
+
+
+def _speechless(name: str, spec: ModelSpec, base_url: str) -> Model:
+    if spec.provider == "anthropic":
+        return Anthropic(name, NO_KEY, base_url, spec.min_cacheable_tokens)
+    if spec.provider == "openai":
+        return OpenAI(name, NO_KEY, base_url, spec.min_cacheable_tokens)
+    return Compatible(name, base_url, NO_KEY)

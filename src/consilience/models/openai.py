@@ -1,0 +1,160 @@
+"""OpenAI's Responses API through the official SDK, with strict structured output; prefixes are cached by the vendor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from consilience.core.canonical import sha256_hex
+from consilience.errors import PlanError
+from consilience.models.base import Identity
+from consilience.models.request import Completion, Request, StopReason, Usage
+from consilience.models.vendor import Vendor, counts, host_of, json_body, lost_error, status_error
+
+VENDOR = Vendor("OpenAI", "OPENAI_API_KEY")
+BASE_URL = "https://api.openai.com/v1"
+API_VERSION = "v1"
+ADAPTER_VERSION = "1"
+CACHE_KEY_LENGTH = 32
+
+
+@dataclass
+class OpenAI:
+    """A model behind the Responses API.
+
+    Attributes:
+        id: Model id.
+        api_key: Sent with every call; never recorded.
+        base_url: Where the API is, with ``/v1``.
+        min_cacheable_tokens: Shortest prefix the vendor caches by itself.
+    """
+
+    id: str
+    api_key: str = field(repr=False)
+    base_url: str = BASE_URL
+    min_cacheable_tokens: int | None = 1024
+    _client: Any = field(default=None, repr=False)
+
+    @property
+    def identity(self) -> Identity:
+        """Return who is called."""
+        return Identity("openai", host_of(self.base_url), API_VERSION, ADAPTER_VERSION, simulated=False)
+
+    def wire_body(self, request: Request) -> dict[str, Any]:
+        """Return the exact body; nothing is stored at the vendor.
+
+        Raises:
+            PlanError: Sampling parameters are given; the models take none.
+        """
+        if request.sampling is not None:
+            raise PlanError(f"model {self.id} takes no sampling parameters", hint="Leave sampling out.")
+        system = "\n\n".join(block.text for block in request.system)
+        body: dict[str, Any] = {
+            "model": self.id,
+            "instructions": system,
+            "input": [
+                {
+                    "role": message.role,
+                    "content": [{"type": "input_text", "text": block.text} for block in message.blocks],
+                }
+                for message in request.messages
+            ],
+            "text": {
+                "format": {
+                    "type": "json_schema",
+                    "name": request.contract.name,
+                    "schema": dict(request.contract.schema),
+                    "strict": True,
+                }
+            },
+            "reasoning": {"effort": request.effort},
+            "max_output_tokens": request.max_output_tokens,
+            "prompt_cache_key": sha256_hex((system + request.messages[0].blocks[0].text).encode("utf-8", "replace"))[
+                :CACHE_KEY_LENGTH
+            ],
+            "store": False,
+        }
+        if request.tools:
+            body["tools"] = [dict(tool) for tool in request.tools]
+        return body
+
+    async def complete(self, request: Request) -> Completion:
+        """Call the model once.
+
+        Raises:
+            TransientModelError: The failure may heal.
+            FinalModelError: It will not.
+        """
+        import openai  # noqa: PLC0415 - heavy, only for live calls
+
+        if self._client is None:
+            self._client = openai.AsyncOpenAI(api_key=self.api_key, base_url=self.base_url, max_retries=0, timeout=None)
+        try:
+            response = await self._client.responses.with_raw_response.create(**self.wire_body(request))
+            text = response.text
+        except openai.APIStatusError as error:
+            raise status_error(VENDOR, self.id, error.status_code, error.body, error.response.headers) from None
+        except openai.APIError as error:
+            raise lost_error(VENDOR, self.id, type(error).__name__) from None
+        body = json_body(text, VENDOR, self.id)
+        if body.get("status") == "failed":
+            raise lost_error(VENDOR, self.id, f"the response failed: {body.get('error')}")
+        return completion_of(body, request_id=response.request_id, latency_s=response.elapsed.total_seconds())
+
+
+def completion_of(body: dict[str, Any], *, request_id: str | None, latency_s: float) -> Completion:
+    """Return a Responses response in our terms."""
+    parts = list(_parts(body))
+    refusal = [str(part.get("refusal", "")) for part in parts if part.get("type") == "refusal"]
+    text = "".join(str(part.get("text", "")) for part in parts if part.get("type") == "output_text")
+    return Completion(
+        text=text or "".join(refusal),
+        stop_reason="refusal" if refusal else _stop(body),
+        usage=usage_of(body.get("usage")),
+        request_id=request_id,
+        latency_s=latency_s,
+        model=str(body.get("model")),
+        raw={"id": body.get("id"), "status": body.get("status"), "incomplete_details": body.get("incomplete_details")},
+    )
+
+
+def _parts(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for item in body.get("output") or ():
+        if isinstance(item, dict) and item.get("type") == "message":
+            yield from (part for part in item.get("content") or () if isinstance(part, dict))
+
+
+def _stop(body: dict[str, Any]) -> StopReason:
+    if body.get("status") == "completed":
+        return "end"
+    reason = (body.get("incomplete_details") or {}).get("reason")
+    stops: dict[str, StopReason] = {"max_output_tokens": "max_tokens", "content_filter": "refusal"}
+    return stops.get(str(reason), "other")
+
+
+def usage_of(usage: Any) -> Usage | None:
+    """Return disjoint buckets, or None where a count is missing; ``input_tokens`` includes cached and written ones.
+
+    Example:
+        >>> usage_of({"input_tokens": 10000, "output_tokens": 200,
+        ...           "input_tokens_details": {"cached_tokens": 4000, "cache_write_tokens": 5000},
+        ...           "output_tokens_details": {"reasoning_tokens": 0}}).input
+        1000
+    """
+    if not isinstance(usage, dict):
+        return None
+    inner, outer = usage.get("input_tokens_details"), usage.get("output_tokens_details")
+    if not isinstance(inner, dict) or not isinstance(outer, dict):
+        return None
+    known = counts(
+        usage.get("input_tokens"),
+        inner.get("cached_tokens"),
+        inner.get("cache_write_tokens"),
+        usage.get("output_tokens"),
+        outer.get("reasoning_tokens"),
+    )
+    if known is None:
+        return None
+    total, read, written, output, thought = known
+    return Usage(total - read - written, read, written, 0, output - thought, thought)

@@ -1,0 +1,190 @@
+"""How fast a model may be called: concurrency that gives way to 429s, requests and tokens per minute."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import anyio
+
+SUSTAINED = 2
+"""So many 429s in a row are no accident."""
+MINUTE = 60.0
+TOO_MANY = 429
+
+
+@dataclass
+class Aimd:
+    """Additive increase, multiplicative decrease of a concurrency limit (Chiu & Jain 1989).
+
+    Attributes:
+        most: The configured limit, never passed.
+        limit: The limit in force, at least 1.
+
+    Example:
+        >>> aimd = Aimd(8)
+        >>> aimd.limited(); aimd.limited()
+        >>> aimd.limit
+        4.0
+    """
+
+    most: int
+    limit: float = 0.0
+    _in_a_row: int = 0
+
+    def __post_init__(self) -> None:
+        self.limit = float(self.most)
+
+    def limited(self) -> None:
+        """Note a 429: when they are sustained, halve the limit and count anew."""
+        self._in_a_row += 1
+        if self._in_a_row >= SUSTAINED:
+            self.limit = max(1.0, self.limit / 2)
+            self._in_a_row = 0
+
+    def answered(self) -> None:
+        """Note an answer: creep back by one slot per round of answers."""
+        self._in_a_row = 0
+        self.limit = min(float(self.most), self.limit + 1 / self.limit)
+
+
+@dataclass
+class Window:
+    """Amounts over the last minute, against a limit.
+
+    Attributes:
+        limit: Most per minute; None for no limit.
+
+    Example:
+        >>> window = Window(2)
+        >>> window.add(1, now=0.0); window.add(1, now=10.0)
+        >>> window.wait(1, now=30.0)
+        30.0
+    """
+
+    limit: int | None
+    _entries: deque[tuple[float, int]] = field(default_factory=deque)
+    _sum: int = 0
+
+    def wait(self, amount: int, *, now: float) -> float:
+        """Return the seconds until ``amount`` more fits; an amount above the limit fits when the window is empty."""
+        if self.limit is None:
+            return 0.0
+        self._forget(now)
+        left = self._sum + amount - self.limit
+        for at, used in self._entries:
+            if left <= 0:
+                return 0.0
+            left -= used
+            if left <= 0 or at == self._entries[-1][0]:
+                return at + MINUTE - now
+        return 0.0
+
+    def add(self, amount: int, *, now: float) -> None:
+        """Note an amount used now."""
+        if self.limit is not None:
+            self._entries.append((now, amount))
+            self._sum += amount
+
+    def _forget(self, now: float) -> None:
+        while self._entries and self._entries[0][0] <= now - MINUTE:
+            self._sum -= self._entries.popleft()[1]
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Limits of one model; None takes the general limit, or none.
+
+    Attributes:
+        concurrency: Calls in flight.
+        requests_per_minute: Calls per minute.
+        tokens_per_minute: Expected tokens per minute.
+    """
+
+    concurrency: int | None = None
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+
+    def throttle(self, concurrency: int) -> Throttle:
+        """Return the slots of a model with these limits, of which the first may be the general one."""
+        return Throttle(
+            self.concurrency or concurrency,
+            requests_per_minute=self.requests_per_minute,
+            tokens_per_minute=self.tokens_per_minute,
+        )
+
+
+class Throttle:
+    """The slots of one model.
+
+    Args:
+        concurrency: Most calls in flight.
+        requests_per_minute: Limit, or None.
+        tokens_per_minute: Limit on expected tokens, or None.
+        clock: Monotonic seconds; the event loop's own when None.
+    """
+
+    def __init__(
+        self,
+        concurrency: int,
+        *,
+        requests_per_minute: int | None = None,
+        tokens_per_minute: int | None = None,
+        clock: Callable[[], float] = anyio.current_time,
+    ) -> None:
+        self.aimd = Aimd(concurrency)
+        self.in_flight = 0
+        self._requests = Window(requests_per_minute)
+        self._tokens = Window(tokens_per_minute)
+        self._clock = clock
+        self._waiting: deque[anyio.Event] = deque()
+
+    @asynccontextmanager
+    async def slot(self, tokens: int) -> AsyncIterator[None]:
+        """Hold a slot for one call of about so many tokens, waiting in turn for it."""
+        await self._enter(tokens)
+        try:
+            yield
+        finally:
+            self.in_flight -= 1
+            self._wake()
+
+    def heard(self, status: int | None) -> None:
+        """Note what a call came to: 429, another status, or None for an answer."""
+        if status == TOO_MANY:
+            self.aimd.limited()
+        elif status is None:
+            self.aimd.answered()
+
+    async def _enter(self, tokens: int) -> None:
+        while self.in_flight >= max(1, int(self.aimd.limit)):
+            turn = anyio.Event()
+            self._waiting.append(turn)
+            try:
+                await turn.wait()
+            except BaseException:
+                if turn.is_set():
+                    self._wake()
+                else:
+                    self._waiting.remove(turn)
+                raise
+        self.in_flight += 1
+        try:
+            now = self._clock()
+            while (pause := max(self._requests.wait(1, now=now), self._tokens.wait(tokens, now=now))) > 0:
+                await anyio.sleep(pause)
+                now = self._clock()
+            self._requests.add(1, now=now)
+            self._tokens.add(tokens, now=now)
+        except BaseException:
+            self.in_flight -= 1
+            self._wake()
+            raise
+
+    def _wake(self) -> None:
+        free = int(self.aimd.limit) - self.in_flight
+        while self._waiting and free > 0:
+            self._waiting.popleft().set()
+            free -= 1

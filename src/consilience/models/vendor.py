@@ -1,0 +1,144 @@
+"""What the vendors' adapters share: how a failed call is told in our terms, and how a wait is read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from consilience.core.canonical import canonical_json
+from consilience.errors import AccountError, FinalModelError, ModelError, TransientModelError
+
+HEALING = frozenset({408, 409, 425, 429})
+MAX_BODY_IN_MESSAGE = 300
+
+
+@dataclass(frozen=True)
+class Vendor:
+    """How to advise a user of one vendor.
+
+    Attributes:
+        name: As users know it.
+        key_variable: Environment variable that holds the key.
+    """
+
+    name: str
+    key_variable: str
+
+
+def host_of(base_url: str) -> str:
+    """Return host and port of a URL; they are part of a call's key.
+
+    Example:
+        >>> host_of("https://api.example.org/v1")
+        'api.example.org'
+    """
+    return urlsplit(base_url).netloc
+
+
+def retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:
+    """Return the seconds a server asks to wait, from ``Retry-After`` in either form; None when absent or malformed.
+
+    Example:
+        >>> retry_after({"retry-after": "2"}, now=datetime(2026, 1, 1, tzinfo=UTC))
+        2.0
+    """
+    value = headers.get("retry-after")
+    if value is None:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            seconds = (parsedate_to_datetime(value) - now).total_seconds()
+        except (ValueError, TypeError):
+            return None
+    return max(0.0, seconds) if seconds < float("inf") else None
+
+
+def status_error(vendor: Vendor, model: str, status: int, body: Any, headers: Mapping[str, str]) -> ModelError:
+    """Return the error of an HTTP status, with advice.
+
+    408, 409, 425, 429 and 5xx may heal, except an exhausted quota; 401, 402, 403 and 404 concern the account and stop
+    the run; everything else fails this turn.
+    """
+    said = _message(body)
+    what = f"{vendor.name} refused a call of {model} with status {status}: {said}"
+    code = _code(body)
+    if any(word in code for word in ("quota", "billing", "spend_limit")):
+        return AccountError(what, hint=f"Add credit to the {vendor.name} account or raise its limit.", status=status)
+    if status in HEALING or status >= 500:
+        hint = "It was tried again as often as the limits allow; run the same command later to resume."
+        wait = retry_after(headers, now=datetime.now(UTC))
+        return TransientModelError(what, hint=hint, status=status, retry_after_s=wait)
+    advice = {
+        401: f"Set {vendor.key_variable} to a valid key.",
+        402: f"Add credit to the {vendor.name} account.",
+        403: f"The key may not use this model: ask the {vendor.name} account's owner.",
+        404: f"Check the id {model} in the catalogue with: consilience providers-check.",
+    }
+    if status in advice:
+        return AccountError(what, hint=advice[status], status=status)
+    if "context" in said or "too long" in said or status == 413:
+        return FinalModelError(
+            what, hint="The prompt is longer than the model takes: show fewer sections.", status=status
+        )
+    if "schema" in said:
+        return FinalModelError(what, hint="The vendor refuses the answer's schema: please report it.", status=status)
+    return FinalModelError(what, hint="The request is refused as it stands; nothing was charged.", status=status)
+
+
+def lost_error(vendor: Vendor, model: str, reason: str) -> TransientModelError:
+    """Return the error of a call whose outcome is unknown; it may have been billed, so it is charged."""
+    return TransientModelError(
+        f"the connection to {vendor.name} was lost during a call of {model}: {reason}",
+        hint="It was tried again as often as the limits allow; run the same command later to resume.",
+    )
+
+
+def json_body(text: str, vendor: Vendor, model: str) -> dict[str, Any]:
+    """Return the JSON object of a response with status 200.
+
+    Raises:
+        TransientModelError: It is no JSON object, or an error in the clothes of a success.
+    """
+    try:
+        body = json.loads(text)
+    except ValueError:
+        raise lost_error(vendor, model, "the body is no JSON") from None
+    if not isinstance(body, dict):
+        raise lost_error(vendor, model, "the body is no JSON object")
+    if body.get("type") == "error" or (body.get("error") and "id" not in body):
+        raise lost_error(vendor, model, f"status 200 with an error: {_message(body)}")
+    return body
+
+
+def counts(*values: Any) -> list[int] | None:
+    """Return token counts if the vendor gave all of them as whole numbers, else None: part of a bill is no bill.
+
+    Example:
+        >>> counts(1, 2), counts(1, None)
+        ([1, 2], None)
+    """
+    whole = [value for value in values if isinstance(value, int) and not isinstance(value, bool)]
+    return whole if len(whole) == len(values) else None
+
+
+def _message(body: Any) -> str:
+    error = body.get("error", body) if isinstance(body, dict) else body
+    said = error.get("message") if isinstance(error, dict) else error
+    text = said if isinstance(said, str) else canonical_json(said).decode() if said is not None else "no message"
+    return " ".join(text.split())[:MAX_BODY_IN_MESSAGE]
+
+
+def _code(body: Any) -> str:
+    error = body.get("error", body) if isinstance(body, dict) else {}
+    if not isinstance(error, dict):
+        return ""
+    details = error.get("details")
+    inner = details.get("error_code") if isinstance(details, dict) else ""
+    return " ".join(str(part) for part in (error.get("code"), error.get("type"), inner) if part)
