@@ -29,6 +29,7 @@ class Counted:
 
     simulated: Simulated
     port: int
+    min_cacheable_tokens: int | None = None
 
     @property
     def id(self) -> str:

@@ -80,6 +80,7 @@ class Watching:
     model: Scripted
     answered: dict[str, str] = field(default_factory=dict)
     identity: Identity = IDENTITY
+    min_cacheable_tokens: int | None = None
 
     @property
     def id(self) -> str:

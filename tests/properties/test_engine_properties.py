@@ -62,6 +62,7 @@ class Weather:
     calls: int = 0
     id: str = MODEL
     identity: Identity = IDENTITY
+    min_cacheable_tokens: int | None = None
 
     def wire_body(self, request: Request) -> dict[str, Any]:
         return panel().wire_body(request)

@@ -220,6 +220,7 @@ class Hanging:
     heals: bool
     id: str = MODEL
     identity: Identity = IDENTITY
+    min_cacheable_tokens: int | None = None
     calls: int = 0
 
     def wire_body(self, request: Request) -> dict[str, Any]:
@@ -263,6 +264,7 @@ class Counting:
 
     id: str = MODEL
     identity: Identity = IDENTITY
+    min_cacheable_tokens: int | None = None
     now: int = 0
     most: int = 0
 

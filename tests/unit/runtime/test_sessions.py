@@ -50,6 +50,7 @@ class Dawdling:
     rng: random.Random
     id: str = MODEL
     identity: Identity = IDENTITY
+    min_cacheable_tokens: int | None = None
 
     def wire_body(self, request: Request) -> dict[str, Any]:
         return self.said.wire_body(request)
