@@ -14,7 +14,6 @@ from pathlib import Path
 import anyio
 import numpy as np
 
-import consilience
 from consilience.cli.console import note
 from consilience.cli.data import TOWN_SEED
 from consilience.cli.settings import Settings, keys_and_urls
@@ -22,9 +21,8 @@ from consilience.cli.watch import interruptible, watching
 from consilience.core.packet import Item
 from consilience.errors import ConfigError, DataError
 from consilience.experiments.casting import cast
-from consilience.experiments.fingerprint import environment_hash, git_commit
+from consilience.experiments.fingerprint import run_facts
 from consilience.experiments.general import GENERAL
-from consilience.experiments.manifest import RunFacts
 from consilience.experiments.orders import Job, Orders, RunReport, Shell
 from consilience.experiments.plan import Application, Plan, committee_models
 from consilience.experiments.predictions import SIMULATED_PREFIX
@@ -140,15 +138,6 @@ def check_keys(settings: Settings, *, root: Path) -> None:
     cast(names, catalogue=settings.catalogue, environ=environ, reader=GENERAL.reader, seed=settings.seed)
 
 
-def facts() -> RunFacts:
-    """Return what surrounds a run: version, commit, environment."""
-    return RunFacts(
-        package_version=consilience.__version__,
-        git_commit=git_commit(Path(__file__).parent),
-        environment_sha256=environment_hash(),
-    )
-
-
 def now() -> datetime:
     """Return the time of day, in UTC."""
     return datetime.now(UTC)
@@ -158,7 +147,7 @@ def carry_out(job: Job, orders: Orders) -> RunReport:
     """Run or resume a job, shown on stderr; the first Ctrl-C lets it finish what is in flight."""
     word = " (simulated)" if job.plan.simulated else ""
     with watching(f"{job.plan.arm}{word}") as watch:
-        shell = Shell(clock=now, run_secret=secrets.token_hex(16), facts=facts(), watch=watch)
+        shell = Shell(clock=now, run_secret=secrets.token_hex(16), facts=run_facts(), watch=watch)
         with interruptible(shell.stop):
             report = anyio.run(run_arm, job, shell, orders)
     if report.torn_bytes:

@@ -21,12 +21,13 @@ def replay(context: typer.Context, run: RunName, as_json: Json = False) -> None:
     """Run the engine again on the recorded answers, with 0 calls, and compare the predictions byte for byte."""
     import anyio  # noqa: PLC0415 - heavy
 
-    from consilience.cli.running import APPLICATIONS, facts, now  # noqa: PLC0415 - the same
+    from consilience.cli.running import APPLICATIONS, now  # noqa: PLC0415 - the same
+    from consilience.experiments.fingerprint import run_facts  # noqa: PLC0415 - the same
     from consilience.experiments.orders import Shell  # noqa: PLC0415 - the same
     from consilience.experiments.replay import replay_run  # noqa: PLC0415 - the same
 
     folder = place_of(context).run_folder(run)
-    shell = Shell(clock=now, run_secret="", facts=facts())
+    shell = Shell(clock=now, run_secret="", facts=run_facts())
     report = anyio.run(replay_run, folder, APPLICATIONS, shell)
     same = "byte for byte the recorded ones" if report.identical else "NOT the recorded ones"
     show(
@@ -62,7 +63,7 @@ def recompute(
     folder = place_of(context).run_folder(run)
     frame = computed(folder, aggregation=aggregation)
     rows = frame.to_dicts()
-    names = ("point", "q05", "q25", "q50", "q75", "q95")
+    names = frame.columns[3:]  # behind item, rule and number of answers
     show(
         {
             "run_id": folder.name,

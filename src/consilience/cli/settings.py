@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, Strict
 
 from consilience.config import parse_yaml, read_text, validate
-from consilience.errors import ConfigError
+from consilience.experiments.spending import CAP_VARIABLES, amount_nano
 from consilience.models.prices import Catalogue, ModelSpec, load_catalogue
 
 FILE = "consilience.yaml"
-CAP_VARIABLES = ("CONSILIENCE_MAX_SPEND_USD", "AV_MAX_SPEND_USD")
-MOST_USD = 10**12
 
 
 class ProjectFile(BaseModel):
@@ -98,30 +95,6 @@ def _cap(flags: Flags, environment: Mapping[str, str], file: ProjectFile) -> int
     said += [(name, environment.get(name) or None) for name in CAP_VARIABLES]
     said += [(f"{FILE}: max_spend_usd", None if file.max_spend_usd is None else str(file.max_spend_usd))]
     return next((amount_nano(text, where=where) for where, text in said if text is not None), None)
-
-
-def amount_nano(text: str, *, where: str) -> int:
-    """Return a dollar amount in nano-dollars, exactly.
-
-    Raises:
-        ConfigError: It is no amount from 0 to 10**12, or finer than a nano-dollar.
-
-    Example:
-        >>> amount_nano("0.05", where="example"), amount_nano("0", where="example")
-        (50000000, 0)
-    """
-    try:
-        amount = Decimal(text)
-        if amount.is_finite() and 0 <= amount <= MOST_USD:
-            exact = amount.normalize()
-            exponent = exact.as_tuple().exponent
-            if exact == amount and isinstance(exponent, int) and exponent >= -9:
-                return int(exact.scaleb(9))
-    except InvalidOperation:
-        pass
-    raise ConfigError(
-        f'{where}: "{text}" is no amount in dollars', hint="Write dollars such as 5 or 0.05, at most nine decimals."
-    )
 
 
 def keys_and_urls(root: Path, environment: Mapping[str, str]) -> dict[str, str]:

@@ -342,8 +342,8 @@ def _refuse_mixtures(predictions: pl.DataFrame) -> None:
     if speechless.height:
         first = speechless.row(0, named=True)
         raise DataError(
-            f"item {first['item_id']} of arm {first['arm']} is answered without a point",
-            hint="Evaluate runs of numbers.",
+            f"item {first['item_id']} of arm {first['arm']} (run {first['run_id']}) is not answered with a number",
+            hint="Probabilities, distributions and choices are not scored yet: name the runs that asked for estimates.",
         )
 
 

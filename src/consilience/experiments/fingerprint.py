@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import subprocess
-from importlib.metadata import distributions
+from importlib.metadata import distributions, version
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from consilience.core.canonical import tagged_hash, text_hash
+from consilience.experiments.manifest import RunFacts
 
 ROOMS = ("core", "protocols", "runtime", "aggregation", "models", "evidence")
 """Rooms whose code decides what is asked, read and combined."""
@@ -39,6 +40,15 @@ def environment_hash() -> str:
     """Return a hash of all installed distributions with their versions."""
     installed = sorted({f"{dist.name.lower()}=={dist.version}" for dist in distributions()})
     return tagged_hash("environment", installed)
+
+
+def run_facts() -> RunFacts:
+    """Return what surrounds a run: version, commit, environment."""
+    return RunFacts(
+        package_version=version("consilience"),
+        git_commit=git_commit(Path(__file__).parent),
+        environment_sha256=environment_hash(),
+    )
 
 
 def git_commit(folder: Path) -> str | None:

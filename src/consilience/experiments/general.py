@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from consilience.config import load_packaged_role
@@ -19,6 +20,10 @@ PANEL = ("outside_view", "inside_view", "evidence_auditor", "devils_advocate", "
 GENERALIST = "generalist"
 NUMBER_FIELDS = frozenset({"value", "price", "estimate", "amount", "level"})
 RATE_FIELDS = frozenset({"p", "probability", "rate", "base_rate"})
+TEXT_FIELD = "text"
+FIGURE = re.compile(r"(?<![\w.,:/-])[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?(?![\w%:/-])")
+PERCENTAGE = re.compile(r"(?<![\w.,:/-])([0-9]+(?:\.[0-9]+)?) ?%")
+LONGEST_FIGURE = 24
 STATED_SD = 0.15
 LEVELS = {"q05": -1.645, "q25": -0.674, "q50": 0.0, "q75": 0.674, "q95": 1.645}
 
@@ -45,7 +50,8 @@ def read_anything(mind: Mind) -> dict[str, Any]:
     """Return the envelope of a simulated reply to a question of any kind.
 
     Numbers are taken from fields called value, price, estimate, amount or level, rates from p, probability, rate or
-    base_rate; a choice follows random preferences of the analyst. A revision moves the share λ towards the others.
+    base_rate; where there are none, from the figures and percentages written in documents, then from the question's own
+    bounds. A choice follows random preferences of the analyst. A revision moves the share λ towards the others.
     """
     if mind.prompt.task.startswith("critique"):
         return {"critiques": []}
@@ -81,6 +87,20 @@ def _numbers(value: Any, names: frozenset[str]) -> Iterator[float]:
             yield from _numbers(part, names)
 
 
+def _written(mind: Mind, pattern: re.Pattern[str]) -> list[float]:
+    """Return the figures that a pattern finds in the texts of documents in view."""
+    texts = [item.get(TEXT_FIELD) for items in mind.prompt.view.values() for item in items]
+    found = [match for text in texts if isinstance(text, str) for match in pattern.findall(text)]
+    return [float(figure.replace(",", "")) for figure in found if len(figure) <= LONGEST_FIGURE]
+
+
+def _between_bounds(question: Mapping[str, Any], *, log: bool) -> list[float]:
+    low, high = question.get("lower"), question.get("upper")
+    if low is None or high is None:
+        return []
+    return [math.sqrt(low * high)] if log and low > 0 else [(low + high) / 2]
+
+
 def _others(mind: Mind, field: str) -> list[float]:
     return [float(row[field]) for row in (mind.prompt.committee or {}).get("others", ())]
 
@@ -92,7 +112,8 @@ def _estimate(mind: Mind) -> dict[str, Any] | None:
     if own is not None:
         point = float(own) + mind.persona.anchoring * (statistics.median(others) - float(own)) if others else float(own)
     else:
-        found = [value for value in _found(mind, NUMBER_FIELDS) if value > 0 or not log]
+        seen = _found(mind, NUMBER_FIELDS) or _written(mind, FIGURE) or _between_bounds(mind.prompt.question, log=log)
+        found = [value for value in seen if value > 0 or not log]
         if not found:
             return None
         anchor = statistics.median(found) if mind.signal is None else mind.signal
@@ -116,7 +137,8 @@ def _probability(mind: Mind) -> dict[str, Any]:
     if own is not None:
         p = float(own) + mind.persona.anchoring * (statistics.median(others) - float(own)) if others else float(own)
     else:
-        rates = [value for value in _found(mind, RATE_FIELDS) if 0 < value < 1]
+        seen = _found(mind, RATE_FIELDS) or [value / 100 for value in _written(mind, PERCENTAGE)]
+        rates = [value for value in seen if 0 < value < 1]
         base = statistics.median(rates) if rates else 0.5
         error = 5 * (mind.persona.bias + mind.persona.noise * mind.draws.normal("error"))
         p = 1 / (1 + math.exp(-(math.log(base / (1 - base)) + error)))

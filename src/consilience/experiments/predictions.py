@@ -11,6 +11,7 @@ from typing import Any, Final
 import polars as pl
 from polars.exceptions import PolarsError
 
+from consilience.aggregation.answers import OPTION_PREFIX
 from consilience.errors import ConfigError, DataError
 from consilience.experiments.storage import write_whole
 from consilience.registry import nearest
@@ -18,9 +19,10 @@ from consilience.registry import nearest
 QUANTILES: Final = ("q05", "q25", "q50", "q75", "q95")
 STATUSES: Final = ("answered", "abstained", "unreadable", "failed", "no_quorum")
 EXPOSURES: Final = ("before", "after", "unknown")
-OPTION_PREFIX: Final = "option:"
 SIMULATED_PREFIX: Final = "_"
 """Ids of runs with simulated models or synthetic data begin so."""
+ASK_PREFIX: Final = "ask-"
+"""Ids of runs that answer one question of a user begin so, behind the prefix of simulated ones; no truth is known."""
 
 PREDICTIONS: Final = pl.Schema(
     {
@@ -57,6 +59,7 @@ when unknown. ``exposure`` says whether the item lies ``before`` the model's tra
 _KEY: Final = ("item_id", "arm", "aggregation", "committee", "run_id")
 _REQUIRED: Final = (*_KEY, "n_answered", "n_seats", "status", "exposure")
 _NOT_NEGATIVE: Final = ("cost_usd", "latency_s", "tokens", "paid_usd", "n_answered")
+_SUM_TOLERANCE: Final = 1e-9
 
 
 def predictions_frame(rows: Iterable[dict[str, Any]]) -> pl.DataFrame:
@@ -88,7 +91,7 @@ def validate_predictions(frame: pl.DataFrame) -> pl.DataFrame:
 
     Rows are sorted by item, arm and aggregation (then committee and run), columns as in `PREDICTIONS`, then ``p``, then
     options by name. A row that is not answered has null numbers; an answered one has a finite point with all five
-    quantiles or none, or a probability, or a number per option.
+    quantiles or none, or a probability, or a number per option that sum to 1 (shares of ballots for a choice).
 
     Raises:
         DataError: A column is missing, unknown or of another type, a required cell is empty, a word is not one of the
@@ -119,6 +122,10 @@ def validate_predictions(frame: pl.DataFrame) -> pl.DataFrame:
     _rows(frame, pl.any_horizontal(crossing), "has crossing quantiles")
     if shares:
         _rows(frame, pl.any_horizontal(~pl.col(shares).is_between(0, 1)), "has a probability outside [0, 1]")
+    if options:
+        told = pl.any_horizontal(pl.col(options).is_not_null())
+        off = (pl.sum_horizontal(options) - 1).abs() > _SUM_TOLERANCE
+        _rows(frame, told & off, "has options that do not sum to 1")
     _rows(frame, pl.struct(_KEY).is_duplicated(), f"stands twice with the same {', '.join(_KEY)}")
     return frame.sort(_KEY)
 
@@ -163,12 +170,14 @@ class LoadedRuns:
         predictions: Their rows in one frame.
         run_ids: Runs read, sorted.
         skipped_simulated: Simulated or synthetic runs left out.
+        single_questions: Runs of one user's question, left out unless they are named.
         unfinished: Runs without predictions so far, sorted.
     """
 
     predictions: pl.DataFrame
     run_ids: tuple[str, ...]
     skipped_simulated: tuple[str, ...]
+    single_questions: tuple[str, ...]
     unfinished: tuple[str, ...]
 
 
@@ -177,7 +186,7 @@ def load_runs(results: Path, run_ids: Sequence[str] | None = None, *, include_si
 
     Args:
         results: The results folder.
-        run_ids: Runs to read; None reads all.
+        run_ids: Runs to read; None reads all but those of single questions.
         include_simulated: Read also runs whose id begins with ``_``.
 
     Raises:
@@ -189,7 +198,8 @@ def load_runs(results: Path, run_ids: Sequence[str] | None = None, *, include_si
     for run_id in run_ids or ():
         if run_id not in known:
             raise ConfigError(f'there is no run "{run_id}" in {folder}', hint=nearest(run_id, known))
-    chosen = known if run_ids is None else sorted(set(run_ids))
+    single = [run for run in known if run.removeprefix(SIMULATED_PREFIX).startswith(ASK_PREFIX) and run_ids is None]
+    chosen = [run for run in known if run not in single] if run_ids is None else sorted(set(run_ids))
     skipped = tuple(run for run in chosen if run.startswith(SIMULATED_PREFIX) and not include_simulated)
     chosen = [run for run in chosen if run not in skipped]
     path_of = {run: folder / run / "predictions.parquet" for run in chosen}
@@ -204,6 +214,7 @@ def load_runs(results: Path, run_ids: Sequence[str] | None = None, *, include_si
         predictions=pl.concat(read.values(), how="diagonal"),
         run_ids=tuple(read),
         skipped_simulated=skipped,
+        single_questions=tuple(single),
         unfinished=unfinished,
     )
 

@@ -6,11 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-
-from consilience.aggregation.numbers import POINT_RULES
-from consilience.aggregation.rows import MIXTURE_ROW, AggregateRow, aggregate_estimates
-from consilience.core.answers import Estimate
+from consilience.aggregation.answers import AnswerRow, aggregate_answers, answer_columns, rule_names
 from consilience.core.deliberation import Deliberation, Table, has_quorum, present
 from consilience.core.outcomes import outcome_to_json
 from consilience.core.packet import Item
@@ -56,17 +52,9 @@ def totals(records: Sequence[TurnRecord]) -> Totals:
     )
 
 
-def aggregate(item: Item, table: Table) -> list[AggregateRow]:
+def aggregate(item: Item, table: Table) -> list[AnswerRow]:
     """Return a row per rule; empty when the quorum does not hold."""
-    if not has_quorum(table):
-        return []
-    answers = [(seat, answer) for seat, answer in present(table) if isinstance(answer, Estimate)]
-    return aggregate_estimates(
-        seats=tuple(seat for seat, _ in answers),
-        points=np.array([answer.point for _, answer in answers]),
-        quantiles=np.array([answer.quantiles for _, answer in answers]),
-        scale=item.question.scale,
-    )
+    return aggregate_answers(item.question, present(table)) if has_quorum(table) else []
 
 
 def status_of(table: Table) -> str:
@@ -77,7 +65,7 @@ def status_of(table: Table) -> str:
 
 
 def transcript(
-    item: Item, deliberation: Deliberation, records: Sequence[TurnRecord], rows: Sequence[AggregateRow]
+    item: Item, deliberation: Deliberation, records: Sequence[TurnRecord], rows: Sequence[AnswerRow]
 ) -> dict[str, Any]:
     """Return the transcript of an item as JSON values; what failed stands at the top."""
     table = deliberation.final
@@ -98,11 +86,9 @@ def transcript(
             }
             for row in table
         ],
-        "aggregated": {row.rule: row.point for row in rows},
-        "aggregated_interval": {
-            row.interval_rule: [row.q05, row.q25, row.q50, row.q75, row.q95] for row in reversed(rows)
-        },
-        "aggregation_records": [asdict(row) for row in rows],
+        "aggregated": {row.rule: row.headline for row in rows},
+        "aggregated_interval": {row.interval[0]: list(row.interval[1]) for row in reversed(rows) if row.interval},
+        "aggregation_records": [row.record() for row in rows],
         "totals": {
             "tokens": took.tokens,
             "cost_usd": None if took.cost_nano is None else took.cost_nano / NANO,
@@ -153,7 +139,7 @@ def _turn(record: TurnRecord) -> dict[str, Any]:
 
 def prediction_rows(
     item: Item,
-    rows: Sequence[AggregateRow],
+    rows: Sequence[AnswerRow],
     *,
     final: Table,
     took: Totals,
@@ -184,6 +170,6 @@ def prediction_rows(
         "paid_usd": None if took.cost_nano is None else paid_nano / NANO,
     }
     if not rows:
-        return [{**common, "aggregation": name} for name in (*POINT_RULES.names(), MIXTURE_ROW)]
-    names = ("point", "q05", "q25", "q50", "q75", "q95")
-    return [{**common, "aggregation": row.rule} | {name: getattr(row, name) for name in names} for row in rows]
+        silent = dict.fromkeys(answer_columns(item.question))
+        return [{**common, **silent, "aggregation": name} for name in rule_names(item.question.kind)]
+    return [{**common, **row.cells, "aggregation": row.rule} for row in rows]

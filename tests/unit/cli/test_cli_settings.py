@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from consilience.cli.settings import FILE, Flags, amount_nano, settle
+from consilience.cli.settings import FILE, Flags, settle
 from consilience.errors import ConfigError
+from consilience.experiments.spending import amount_nano
 
 
 def test_defaults_hold_where_nothing_is_said(tmp_path: Path) -> None:

@@ -239,5 +239,5 @@ def test_mixed_information_is_refused() -> None:
     with pytest.raises(DataError, match="no predictions"):
         run([])
     told = [lose(row, "answered") | {"p": 0.5} for row in BOTH]
-    with pytest.raises(DataError, match="answered without a point"):
+    with pytest.raises(DataError, match=r"run _E_single\) is not answered with a number"):
         run(told)

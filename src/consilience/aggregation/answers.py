@@ -1,0 +1,193 @@
+"""One entry for every kind of answer, so that whoever aggregates need not ask which kind it carries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+from consilience.aggregation.distributions import DEFAULT_DISTRIBUTION_RULE, DISTRIBUTION_RULES, Pooled
+from consilience.aggregation.numbers import DEFAULT_POINT_RULE, POINT_RULES, Aggregate
+from consilience.aggregation.probabilities import DEFAULT_PROBABILITY_RULE, PROBABILITY_RULES
+from consilience.aggregation.rows import MIXTURE_ROW, AggregateRow, aggregate_estimates
+from consilience.aggregation.votes import DEFAULT_VOTE_RULE, VOTE_RULES, Tally
+from consilience.core.answers import Answer, AnyAnswer, Choice, Distribution, Estimate, Probability
+from consilience.core.question import Kind, Question
+from consilience.errors import DataError
+
+OPTION_PREFIX: Final = "option:"
+NUMBER_COLUMNS: Final = ("point", "q05", "q25", "q50", "q75", "q95")
+
+A = TypeVar("A", bound=Answer)
+
+
+@dataclass(frozen=True)
+class AnswerRow:
+    """A panel's answer under one rule, of any kind.
+
+    Attributes:
+        rule: Name of the rule.
+        made: What the rule returned, by kind: an estimate's row, a probability, a pool, a tally.
+        headline: The answer as a JSON value: a number, ``{option: probability}``, or winner, tied and agreement share.
+        cells: Its cells in the prediction frame.
+        interval: Rule and five quantiles of an estimate; None for other kinds.
+    """
+
+    rule: str
+    made: AggregateRow | Aggregate | Pooled | Tally
+    headline: Any
+    cells: dict[str, float]
+    interval: tuple[str, tuple[float, ...]] | None = None
+
+    def record(self) -> dict[str, Any]:
+        """Return all that the rule said, as JSON values; shares of ballots are exact, such as ``"2/3"``."""
+        if not isinstance(self.made, Tally):
+            return {"rule": self.rule, **asdict(self.made)}
+        told: dict[str, Any] = dict(vars(self.made))
+        shares = {name: str(share) for name, share in self.made.shares.items()}
+        weights = {seat: str(weight) for seat, weight in self.made.weights.items()}
+        agreement = str(self.made.agreement_share)
+        return {"rule": self.rule, **told, "shares": shares, "weights": weights, "agreement_share": agreement}
+
+
+Answers = Sequence[tuple[str, AnyAnswer]]
+"""The seats that answered, each with its answer."""
+
+
+def _of(answers: Answers, kind: type[A]) -> list[A]:
+    found: list[A] = [answer for _, answer in answers if isinstance(answer, kind)]
+    if len(found) != len(answers):
+        other = next((seat, answer) for seat, answer in answers if not isinstance(answer, kind))
+        raise DataError(
+            f"seat {other[0]} answered with {type(other[1]).__name__} where {kind.__name__} was asked",
+            hint="Read answers under the contract of their question.",
+        )
+    return found
+
+
+def _seats(answers: Answers) -> tuple[str, ...]:
+    return tuple(seat for seat, _ in answers)
+
+
+def _estimates(question: Question, answers: Answers) -> list[AnswerRow]:
+    given = _of(answers, Estimate)
+    made = aggregate_estimates(
+        seats=_seats(answers),
+        points=np.array([answer.point for answer in given]),
+        quantiles=np.array([answer.quantiles for answer in given]),
+        scale=question.scale,
+    )
+    return [
+        AnswerRow(
+            row.rule,
+            row,
+            row.point,
+            {name: getattr(row, name) for name in NUMBER_COLUMNS},
+            (row.interval_rule, (row.q05, row.q25, row.q50, row.q75, row.q95)),
+        )
+        for row in made
+    ]
+
+
+def _probabilities(question: Question, answers: Answers) -> list[AnswerRow]:
+    del question
+    p = np.array([answer.p_yes for answer in _of(answers, Probability)])
+    made = [(rule.name, rule(probabilities=p, seats=_seats(answers))) for rule in PROBABILITY_RULES]
+    return [AnswerRow(name, row, row.value, {"p": row.value}) for name, row in made]
+
+
+def _distributions(question: Question, answers: Answers) -> list[AnswerRow]:
+    options = tuple(option.id for option in question.options)
+    tables = [answer.as_dict() for answer in _of(answers, Distribution)]
+    p = np.array([[table[option] for option in options] for table in tables])
+    made = [(rule.name, rule(probabilities=p, options=options, seats=_seats(answers))) for rule in DISTRIBUTION_RULES]
+    return [
+        AnswerRow(name, row, row.probabilities, {f"{OPTION_PREFIX}{key}": p for key, p in row.probabilities.items()})
+        for name, row in made
+    ]
+
+
+def _votes(question: Question, answers: Answers) -> list[AnswerRow]:
+    options = tuple(option.id for option in question.options)
+    choices = tuple(answer.choice for answer in _of(answers, Choice))
+    made = [(rule.name, rule(choices=choices, options=options, seats=_seats(answers))) for rule in VOTE_RULES]
+    return [
+        AnswerRow(
+            name,
+            row,
+            {
+                "winner": row.winner,
+                "tied": [] if row.winner is not None else list(row.winners),
+                "agreement_share": str(row.agreement_share),
+            },
+            {f"{OPTION_PREFIX}{key}": float(share) for key, share in row.shares.items()},
+        )
+        for name, row in made
+    ]
+
+
+_AGGREGATE: Final[dict[Kind, Callable[[Question, Answers], list[AnswerRow]]]] = {
+    "estimate": _estimates,
+    "probability": _probabilities,
+    "distribution": _distributions,
+    "choice": _votes,
+}
+
+DEFAULT_RULES: Final[dict[Kind, str]] = {
+    "estimate": DEFAULT_POINT_RULE,
+    "probability": DEFAULT_PROBABILITY_RULE,
+    "distribution": DEFAULT_DISTRIBUTION_RULE,
+    "choice": DEFAULT_VOTE_RULE,
+}
+"""The rule of each kind that is the primary comparison, fixed beforehand."""
+
+
+def aggregate_answers(question: Question, answers: Answers) -> list[AnswerRow]:
+    """Return a row for every rule that serves the question's kind.
+
+    Args:
+        question: What was asked.
+        answers: The seats that answered, each with its answer.
+
+    Raises:
+        QuorumError: No seat answered.
+        DataError: An answer is of another kind, names an unknown option, or its numbers do not fit.
+
+    Example:
+        >>> said = dict(rationale="", evidence_ids=(), reasoning_summary="", counterarguments=(), missing_data=())
+        >>> rain = Question(id="q", text="Rain?", kind="probability")
+        >>> panel = [("a", Probability(p_yes=0.25, **said)), ("b", Probability(p_yes=0.5, **said))]
+        >>> aggregate_answers(rain, panel)[0].cells
+        {'p': 0.375}
+    """
+    return _AGGREGATE[question.kind](question, answers)
+
+
+def rule_names(kind: Kind) -> list[str]:
+    """Return the names of the rules that serve a kind, in the order of their rows.
+
+    Example:
+        >>> rule_names("choice")
+        ['plurality']
+    """
+    if kind == "estimate":
+        return [*POINT_RULES.names(), MIXTURE_ROW]
+    if kind == "probability":
+        return PROBABILITY_RULES.names()
+    return DISTRIBUTION_RULES.names() if kind == "distribution" else VOTE_RULES.names()
+
+
+def answer_columns(question: Question) -> list[str]:
+    """Return the columns of the prediction frame that an answer to the question fills.
+
+    Example:
+        >>> answer_columns(Question(id="q", text="Rain?", kind="probability"))
+        ['p']
+    """
+    if question.kind == "estimate":
+        return list(NUMBER_COLUMNS)
+    if question.kind == "probability":
+        return ["p"]
+    return [f"{OPTION_PREFIX}{option.id}" for option in question.options]
