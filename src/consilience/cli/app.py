@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import sys
 import warnings
 from collections.abc import Sequence
@@ -11,8 +10,8 @@ from typing import Annotated
 
 import typer
 
-from consilience.cli import data, demo, evaluating, run_arm, runs
-from consilience.cli.console import note
+from consilience.cli import asking, data, demo, evaluating, run_arm, runs
+from consilience.cli.console import note, outspoken
 from consilience.cli.failures import report
 from consilience.cli.place import Place
 from consilience.cli.watch import INTERRUPTED
@@ -94,9 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: What is typed after ``consilience``; None takes those of this process.
     """
     typed = list(sys.argv[1:] if arguments is None else arguments)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a sign must not stop a run
+    outspoken(sys.stdout, sys.stderr)
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_, **__: note(f"warning: {message}")
         try:

@@ -45,11 +45,16 @@ def _live(console: object, title: str) -> Iterator[Callable[[Progress], None]]:
     from rich.console import Console  # noqa: PLC0415 - only on a terminal
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415 - the same
     from rich.progress import Progress as Display  # noqa: PLC0415 - the same
+    from rich.table import Column  # noqa: PLC0415 - the same
+
+    def words(name: str) -> TextColumn:
+        """Return a column that a narrow terminal gets on several lines, not cut."""
+        return TextColumn(f"{{task.fields[{name}]}}", markup=False, table_column=Column(overflow="fold"))
 
     display = Display(
-        TextColumn("{task.fields[title]}", markup=False),
+        words("title"),
         BarColumn(bar_width=20),
-        TextColumn("{task.fields[told]}", markup=False),
+        words("told"),
         TimeRemainingColumn(),
         console=console if isinstance(console, Console) else None,
         transient=True,
