@@ -25,7 +25,8 @@ from consilience.journal.budget import Budget
 from consilience.journal.events import RunStarted
 from consilience.journal.reader import RunState, Texts
 from consilience.journal.writer import JournalWriter
-from consilience.models.pool import Limits, ModelPool, Stop
+from consilience.models.calls import Limits, Stop
+from consilience.models.pool import ModelPool
 from consilience.models.prices import Price
 from consilience.models.request import Completion, Request, Usage
 from consilience.models.scripted import Scripted, completion

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from consilience.cli import asking, data, demo, evaluating, run_arm, runs
+from consilience.cli import asking, data, demo, evaluating, run_arm, runs, vendors
 from consilience.cli.console import note, outspoken
 from consilience.cli.failures import report
 from consilience.cli.place import Place
@@ -24,6 +24,7 @@ app = typer.Typer(
     epilog="Start with: consilience demo",
 )
 app.command("demo", epilog="Example: consilience demo")(demo.demo)
+app.command("ask", epilog=asking.EXAMPLE)(asking.ask)
 app.add_typer(data.app, name="data", help="Build a table of sales, split it, draw from it, or make up a town.")
 app.command("run-arm", epilog=run_arm.EXAMPLE)(run_arm.run_arm)
 app.command("evaluate", epilog="Example: consilience evaluate --include-simulated")(evaluating.evaluate)
@@ -38,6 +39,9 @@ app.command("verify", epilog="Example: consilience verify _E_single-validation-0
 app.command("ledger", epilog="Example: consilience ledger _G_debate_r2-test-0123456789 --by role --export ledger.csv")(
     runs.ledger
 )
+app.command("providers-check", epilog="Example: consilience providers-check")(vendors.providers_check)
+app.command("fake-server", epilog="Example: consilience fake-server --port 8765")(vendors.fake_server)
+app.add_typer(vendors.models, name="models", help="Models that run on this machine.")
 app.command("runs", epilog="Example: consilience runs --json")(runs.runs)
 
 

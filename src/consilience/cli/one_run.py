@@ -22,6 +22,7 @@ from consilience.cli.settings import Settings
 from consilience.cli.watch import spent
 from consilience.core.packet import Item
 from consilience.errors import StoppedError
+from consilience.experiments.casting import batch_vendors
 from consilience.experiments.foresight import Foresight, foresee
 from consilience.experiments.orders import Job, Orders, RunReport
 from consilience.experiments.plan import Choices, Plan, make_plan
@@ -42,6 +43,7 @@ class Asked:
         run_id: Chosen name of the run; None derives it from the plan.
         drop_empty_seats: Leave out seats that see one section at most.
         live: Real models speak.
+        batch: They are called through the vendors' batches.
         wanted: Which items.
         settings: Flags, environment and file.
     """
@@ -52,6 +54,7 @@ class Asked:
     run_id: str | None
     drop_empty_seats: bool
     live: bool
+    batch: bool
     wanted: Wanted
     settings: Settings
 
@@ -159,7 +162,8 @@ def perform(place: Place, asked: Asked, *, accept: frozenset[str], retry_failed:
         note(text)
     catalogue = asked.settings.catalogue
     models = models_of(plan, catalogue, root=place.root)
-    job = Job(plan, items, run_id, project.runs / run_id, models, catalogue)
+    batch = batch_vendors(models) if asked.batch else None
+    job = Job(plan, items, run_id, project.runs / run_id, models, catalogue, batch)
     orders = Orders(
         max_spend_nano=asked.settings.max_spend_nano,
         concurrency=asked.settings.concurrency,

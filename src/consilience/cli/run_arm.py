@@ -40,6 +40,9 @@ def run_arm(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
     live: Annotated[
         bool, typer.Option("--live", help="Let real models speak; needs their keys. Otherwise all is simulated.")
     ] = False,
+    batch: Annotated[
+        bool, typer.Option("--batch", help="Call round by round through the vendors' batches: half price, up to a day.")
+    ] = False,
     drop_empty_seats: Annotated[
         bool, typer.Option("--drop-empty-seats", help="Leave out seats whose view shows one section at most. Recorded.")
     ] = False,
@@ -79,6 +82,7 @@ def run_arm(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
         run_id=run_id,
         drop_empty_seats=drop_empty_seats,
         live=live,
+        batch=batch,
         wanted=Wanted(
             split=None if questions is not None else split or SPLIT,
             n=n or N,

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from consilience.errors import ConfigError
+from consilience.errors import ConfigError, PlanError
 from consilience.experiments.plan import Plan
 from consilience.models import anthropic, openai
 from consilience.models.anthropic import Anthropic
+from consilience.models.anthropic_batch import AnthropicBatches
 from consilience.models.base import Model
+from consilience.models.batch import BatchVendor
 from consilience.models.compatible import Compatible
 from consilience.models.openai import OpenAI
+from consilience.models.openai_batch import OpenAIBatches
 from consilience.models.prices import SIMULATED_PREFIX, Catalogue, ModelSpec
 from consilience.models.simulated import Reader, Simulated
 
@@ -53,7 +56,7 @@ def _live(name: str, spec: ModelSpec, environ: Mapping[str, str]) -> Model:
     if spec.provider == "local":
         from consilience.models.local import Local  # noqa: PLC0415 - the engine is an extra
 
-        return Local(name)
+        return Local.found(name)
     if spec.base_url is None:
         raise ConfigError(
             f"model {name} has no base_url", hint="Add it to the model, such as http://127.0.0.1:8000/v1."
@@ -97,3 +100,20 @@ def _speechless(name: str, spec: ModelSpec, base_url: str) -> Model:
     if spec.provider == "openai":
         return OpenAI(name, NO_KEY, base_url, spec.min_cacheable_tokens)
     return Compatible(name, base_url, NO_KEY)
+
+
+def batch_vendors(models: Mapping[str, Model]) -> dict[str, BatchVendor]:
+    """Return the batch endpoint of every provider among the models.
+
+    Raises:
+        PlanError: A model's provider has none.
+    """
+    found: dict[str, BatchVendor] = {}
+    for name, model in models.items():
+        if isinstance(model, Anthropic):
+            found[AnthropicBatches.name] = AnthropicBatches(model.client())
+        elif isinstance(model, OpenAI):
+            found[OpenAIBatches.name] = OpenAIBatches(model.client())
+        else:
+            raise PlanError(f"model {name} cannot be called in batches", hint="Leave --batch out, or add --live.")
+    return found

@@ -16,7 +16,8 @@ from consilience.experiments.manifest import RunFacts
 from consilience.experiments.plan import Plan
 from consilience.journal.files import FileLayer, RealFiles
 from consilience.models.base import Model
-from consilience.models.pool import Limits, Stop
+from consilience.models.batch import BatchVendor
+from consilience.models.calls import Limits, Stop
 from consilience.models.prices import Catalogue
 
 
@@ -31,6 +32,7 @@ class Job:
         folder: The run's folder.
         models: By model id; those the plan names.
         catalogue: Prices and limits.
+        batch: The vendors' batch endpoints by provider, for a run in batch mode; None calls one by one.
     """
 
     plan: Plan
@@ -39,6 +41,7 @@ class Job:
     folder: Path
     models: Mapping[str, Model]
     catalogue: Catalogue
+    batch: Mapping[str, BatchVendor] | None = None
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ class Orders:
 
     Attributes:
         max_spend_nano: The cap in nano-dollars; None for none.
-        concurrency: Items in flight.
+        concurrency: Items in flight; in batch mode all of them are.
         limits: How models are called; None takes ``configs/budgets.yaml``.
         accept: Deviations from the recorded protocol that are allowed by name (``code``).
         retry_failed: Ask turns again that have no answer.

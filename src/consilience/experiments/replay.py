@@ -26,9 +26,10 @@ from consilience.experiments.transcript import aggregate
 from consilience.journal.events import AttemptError
 from consilience.journal.reader import RunState, expand, fold
 from consilience.models.base import Model
-from consilience.models.pool import Limits
+from consilience.models.batch import TIER, BatchVendor
+from consilience.models.calls import Limits
 from consilience.models.prices import SIMULATED_PREFIX, Catalogue, ModelSpec
-from consilience.models.replay import replay_of
+from consilience.models.replay import RecordedBatches, replay_of
 from consilience.models.request import Completion, completion_from_json
 from consilience.registry import nearest
 
@@ -76,7 +77,8 @@ async def replay_run(folder: Path, applications: Mapping[str, Application], shel
     with tempfile.TemporaryDirectory() as scratch:
         paid = {item: event.data["paid_nano"] for item, event in state.items_finished.items()}
         items = [item for item in recorded_items(folder, plan) if item.question.id in paid]
-        job = Job(plan, items, run_id, Path(scratch) / folder.name, models, catalogue)
+        batch = _recorded_batches(state, recorded)
+        job = Job(plan, items, run_id, Path(scratch) / folder.name, models, catalogue, batch)
         orders = Orders(limits=ONE_TRY, paid_nano=paid)
         replaying = Shell(clock=shell.clock, run_secret=frozen.content["run_secret"], facts=shell.facts)
         report = await run_arm(job, replaying, orders)
@@ -113,6 +115,16 @@ def _error(recorded: Mapping[str, Any]) -> ModelError:
     return kind(recorded["message"], hint=recorded["hint"], status=recorded["status"])
 
 
+def _recorded_batches(
+    state: RunState, recorded: Mapping[str, Completion | ModelError]
+) -> dict[str, BatchVendor] | None:
+    """Return the batch endpoints of a run in batch mode, answering from its record; None for any other run."""
+    reserved = [attempt.reserved for attempt in state.attempts.values()]
+    if not any(one.tier == TIER for one in reserved):
+        return None
+    return {one.provider: RecordedBatches(one.provider, recorded) for one in reserved}
+
+
 def _catalogue(frozen: Frozen) -> Catalogue:
     """Return the price rows the run was made with."""
     rows = {
@@ -129,19 +141,18 @@ def recorded_items(folder: Path, plan: Plan) -> list[Item]:
         IntegrityError: A packet is missing or is not the one that was shown.
     """
     items: list[Item] = []
-    for item_id, digest in plan.packets.items():
+    for item_id, digest in plan.items.items():
         path = folder / "packets" / f"{item_id}.json"
         try:
-            stored = json.loads(path.read_bytes())
-            item = Item.model_validate_json(
-                json.dumps({"question": stored["question"], "packet": stored["packet"], "strata": stored["strata"]})
-            )
-        except (OSError, ValueError, KeyError) as error:
+            item = Item.model_validate_json(path.read_bytes())
+        except (OSError, ValueError) as error:
             raise IntegrityError(
                 f"{path} cannot be read: {error}", hint="Restore it from a copy of the run."
             ) from error
-        if item.packet.digest != digest:
-            raise IntegrityError(f"{path} is not the packet that was shown", hint="Restore it from a copy of the run.")
+        if item.digest != digest:
+            raise IntegrityError(
+                f"{path} is not the question and packet that were asked", hint="Restore it from a copy of the run."
+            )
         items.append(item)
     return items
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import anyio
+import polars as pl
 
+from consilience.core.canonical import sha256_hex
 from consilience.core.deliberation import Deliberation
 from consilience.core.outcomes import Answered
 from consilience.core.packet import Item
@@ -20,11 +23,13 @@ from consilience.experiments.orders import Job, Orders, Progress, RunReport, She
 from consilience.experiments.plan import exposure
 from consilience.experiments.predictions import predictions_frame, write_predictions
 from consilience.experiments.protocol import Frozen, compare, freeze, protocol_of, read_frozen
+from consilience.experiments.questions import question_line
 from consilience.experiments.storage import write_json
 from consilience.experiments.transcript import aggregate, prediction_rows, status_of, totals, transcript
 from consilience.journal.budget import Budget
 from consilience.journal.events import (
     AttemptLost,
+    BatchSubmitted,
     ItemFinished,
     ItemStarted,
     ProtocolNote,
@@ -36,9 +41,10 @@ from consilience.journal.events import (
 )
 from consilience.journal.files import segments
 from consilience.journal.lock import RunLock
-from consilience.journal.reader import RunState, Texts
+from consilience.journal.reader import Attempt, AttemptKey, RunState, Texts
 from consilience.journal.writer import JournalWriter
-from consilience.models.base import ProbedModel
+from consilience.models.base import HeldModel, ProbedModel
+from consilience.models.batch import BatchDesk, custom_id
 from consilience.models.pool import ModelPool
 from consilience.registry import nearest
 from consilience.runtime.briefing import Briefing
@@ -122,8 +128,11 @@ class _Run:
             stop=shell.stop,
             rates={name: spec.rates for name, spec in self.specs.items()},
         )
+        if job.batch is not None:
+            self.pool.desk = BatchDesk(job.batch, noted=self._batch_noted, stopping=lambda: shell.stop.requested)
         self.taker = TurnTaker(self.pool, self.journal, self.state, retry_failed=orders.retry_failed, watch=self._taken)
         self.protocol = plan.make_protocol()
+        self.packet_files: dict[str, str] = {}
         self.rows: list[dict[str, Any]] = []
         self.statuses: Counter[str] = Counter()
         self.turns: Counter[str] = Counter()
@@ -133,8 +142,8 @@ class _Run:
         self.failure: ConsilienceError | None = None
 
     async def carry_out(self) -> RunReport:
-        rebuild = self.state.finished and not self.orders.retry_failed and not self.frozen.accepted
-        lost = self.state.lost()
+        rebuild = self._rebuilding
+        lost = self._lost()
         try:
             self._check_start()
             self._write_packets()
@@ -142,12 +151,16 @@ class _Run:
                 await self._open()
             await self._probe()
             briefings = [self._briefing(item) for item in self.items]
-            slots = anyio.Semaphore(self.orders.concurrency)
+            at_once = self.orders.concurrency if self.job.batch is None else len(self.items)
+            slots = anyio.Semaphore(at_once)
             await gather([_job(self, slots, briefing) for briefing in briefings])
             if not rebuild:
                 self._end()
         finally:
             await self.journal.close()
+            for model in self.job.models.values():
+                if isinstance(model, HeldModel):
+                    await model.close()
         if self.failure is not None:
             raise self.failure
         return self._report(len(lost))
@@ -169,11 +182,8 @@ class _Run:
         for item in self.items:
             path = self.job.folder / "packets" / f"{item.question.id}.json"
             if not path.exists():
-                shown = {
-                    "question": item.question.model_dump(mode="json"),
-                    "packet": item.packet.model_dump(mode="json"),
-                }
-                write_json(path, {**shown, "strata": item.strata, "sha256": item.packet.digest})
+                write_json(path, question_line(item))
+            self.packet_files[item.question.id] = sha256_hex(path.read_bytes())
 
     async def _open(self) -> None:
         """Record that the run starts or goes on, and charge what an earlier process had in flight."""
@@ -186,11 +196,30 @@ class _Run:
         else:
             event = RunResumed(accepted=list(self.frozen.accepted), torn_bytes=self.journal.torn_bytes)
         self.journal.append(event)
-        for at, attempt in self.state.lost().items():
+        for at, attempt in self._lost().items():
             charged = attempt.reserved.reserved_nano
             event_lost = AttemptLost(key=attempt.reserved.key, ask=at.ask, attempt=at.attempt, charged_nano=charged)
             self.journal.append(event_lost, at.where)
         await self.journal.durable(self.journal.count)
+
+    def _lost(self) -> dict[AttemptKey, Attempt]:
+        """Return the attempts whose outcome nobody will ever know; those in a batch are taken up again.
+
+        Raises:
+            PlanError: A batch is still at the vendor and this is no run in batch mode.
+        """
+        lost, batched = {}, self.state.batches
+        for at, attempt in self.state.lost().items():
+            batch = batched.get(custom_id(attempt.reserved.key, at.ask, at.attempt))
+            if batch is None:
+                lost[at] = attempt
+            elif self.job.batch is None:
+                raise PlanError(f"batch {batch[1]} of this run is still at {batch[0]}", hint="Resume with --batch.")
+        return lost
+
+    async def _batch_noted(self, provider: str, batch_id: str, calls: Sequence[str]) -> None:
+        event = BatchSubmitted(provider=provider, batch_id=batch_id, calls=list(calls))
+        await self.journal.durable(self.journal.append(event))
 
     async def _probe(self) -> None:
         """Learn how models that differ by server are to be asked; the answer is recorded like any other."""
@@ -239,17 +268,20 @@ class _Run:
         status = status_of(deliberation.final)
         recorded = self.state.items_finished.get(item_id)
         paid = self.pool.paid_nano[item_id] + (0 if recorded is None else recorded.data["paid_nano"])
-        if recorded is None or any(record.taken.live for record in session.records):
+        told = transcript(item, deliberation, session.records, rows)
+        digests = {
+            "packet_file_sha256": self.packet_files[item_id],
+            "transcript_sha256": write_json(self.job.folder / "transcripts" / f"{item_id}.json", told),
+        }
+        live = any(record.taken.live for record in session.records)
+        if recorded is None or live or (not self._rebuilding and not digests.items() <= recorded.data.items()):
             if deliberation.stopped is not None:
                 self.journal.append(
                     ProtocolNote(note="stopped_early", data=dict(vars(deliberation.stopped))), Where(item_id)
                 )
-            self.journal.append(ItemFinished(data={"status": status, "paid_nano": paid}), Where(item_id))
+            self.journal.append(ItemFinished(data={"status": status, "paid_nano": paid, **digests}), Where(item_id))
         if self.orders.paid_nano is not None:
             paid = self.orders.paid_nano[item_id]
-        write_json(
-            self.job.folder / "transcripts" / f"{item_id}.json", transcript(item, deliberation, session.records, rows)
-        )
         models = sorted({record.seat.model for record in session.records})
         self.rows += prediction_rows(
             item,
@@ -303,11 +335,20 @@ class _Run:
             reason = "spend_cap" if isinstance(self.stopped_by, BudgetError) else "interrupted"
             self.journal.append(RunStopped(reason=reason, message=str(self.stopped_by)))
         else:
-            self.journal.finish({"items": dict(self.statuses), "turns": dict(self.turns)})
+            digest = write_predictions(self._predictions, self.job.folder / "predictions.parquet")
+            self.journal.finish({"items": dict(self.statuses), "turns": dict(self.turns), "predictions_sha256": digest})
+
+    @cached_property
+    def _predictions(self) -> pl.DataFrame:
+        return predictions_frame(self.rows)
+
+    @property
+    def _rebuilding(self) -> bool:
+        """The run was finished before, so only what is derived from its journal is made again."""
+        return self.state.finished and not self.orders.retry_failed and not self.frozen.accepted
 
     def _report(self, lost: int) -> RunReport:
-        frame = predictions_frame(self.rows)
-        write_predictions(frame, self.job.folder / "predictions.parquet")
+        write_predictions(self._predictions, self.job.folder / "predictions.parquet")
         content = manifest(
             self.plan,
             run_id=self.job.run_id,
@@ -333,7 +374,7 @@ class _Run:
             calls=self.pool.live_calls,
             torn_bytes=self.journal.torn_bytes,
             lost=lost,
-            predictions=frame,
+            predictions=self._predictions,
             manifest=content,
             stopped_by=self.stopped_by,
         )

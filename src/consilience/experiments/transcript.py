@@ -25,12 +25,12 @@ class Totals:
     Attributes:
         cost_nano: Of all answers used; None when any is unknown.
         tokens: By bucket; None when any answer's usage is unknown.
-        latency_s: Along the critical path: the slowest seat of each stage, summed.
+        latency_s: Along the critical path: the slowest seat of each stage, summed; None when any is unknown.
     """
 
     cost_nano: int | None
     tokens: dict[str, int] | None
-    latency_s: float
+    latency_s: float | None
 
 
 def totals(records: Sequence[TurnRecord]) -> Totals:
@@ -40,15 +40,16 @@ def totals(records: Sequence[TurnRecord]) -> Totals:
     usages = [call.completion.usage for call in calls]
     stages: dict[Turn, float] = {}
     for record in records:
-        seconds = sum(call.completion.latency_s for call in record.taken.calls)
+        seconds = sum(call.completion.latency_s or 0.0 for call in record.taken.calls)
         stages[record.turn] = max(stages.get(record.turn, 0.0), seconds)
+    timed = all(call.completion.latency_s is not None for call in calls)
     known = [usage for usage in usages if usage is not None]
     return Totals(
         cost_nano=None if None in costs else sum(cost for cost in costs if cost is not None),
         tokens={name: sum(getattr(usage, name) for usage in known) for name in BUCKETS}
         if len(known) == len(usages)
         else None,
-        latency_s=round(sum(stages.values()), 6),
+        latency_s=round(sum(stages.values()), 6) if timed else None,
     )
 
 

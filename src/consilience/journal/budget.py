@@ -145,6 +145,16 @@ class Budget:
         self.in_flight -= 1
         self._wake()
 
+    def adopt(self, nano: int) -> Reservation:
+        """Return the reservation of an attempt that an earlier process left open and that still runs at the vendor.
+
+        It was counted as spent when the record was folded; from now on it is reserved, to be settled like any other.
+        """
+        self.spent_nano -= _amount(nano)
+        self.reserved_nano += nano
+        self.in_flight += 1
+        return Reservation(nano)
+
     def release(self, reservation: Reservation) -> None:
         """Give a reservation back; its request never left."""
         self.settle(reservation, 0)
@@ -157,7 +167,7 @@ class Budget:
         """
 
         def hopeless() -> BudgetError | None:
-            return None if self.in_flight else self._refusal("the next call", nano)
+            return None if self.in_flight else self._refusal("the next call needs up to", nano)
 
         return await _served(self._attempts, lambda: self.reserve(nano, envelope), hopeless, self.release)
 
@@ -169,7 +179,9 @@ class Budget:
         """
 
         def hopeless() -> BudgetError | None:
-            return None if self.in_flight or self._held else self._refusal("the next item", bound_nano)
+            return (
+                None if self.in_flight or self._held else self._refusal("the next item is expected to need", bound_nano)
+            )
 
         return await _served(self._admissions, lambda: self._admit(bound_nano), hopeless, self.end)
 
@@ -194,10 +206,16 @@ class Budget:
             self._held += envelope.remainder_nano
 
     def _refusal(self, what: str, needed: int) -> BudgetError:
+        cap = self.cap_nano or 0
+        if self.spent_nano > cap:
+            return BudgetError(
+                f"the spend cap of {usd(cap)} lies below the {usd(self.spent_nano)} this run has spent already",
+                hint=f"Set the cap above {usd(self.spent_nano + needed)}; what was answered is kept.",
+            )
         return BudgetError(
-            f"spend cap reached: {usd(self.spent_nano)} of {usd(self.cap_nano or 0)} spent, "
-            f"{what} needs up to {usd(needed)}",
-            hint="Raise the cap and run the same command again; what was answered is kept.",
+            f"spend cap reached: {usd(self.spent_nano)} of {usd(cap)} spent, {what} {usd(needed)}",
+            hint="Raise the cap and run the same command again; what was answered is kept. "
+            f"Leave room above {usd(self.spent_nano + needed)}: the cap bears the worst case of every call.",
         )
 
     def _wake(self) -> None:

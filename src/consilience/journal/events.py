@@ -158,6 +158,16 @@ class AttemptLost:
 
 
 @dataclass(frozen=True, kw_only=True)
+class BatchSubmitted:
+    """A vendor accepted a batch; durable before it is polled, so that a crash takes it up again."""
+
+    type: ClassVar[str] = "batch.submitted"
+    provider: str
+    batch_id: str
+    calls: list[Any]
+
+
+@dataclass(frozen=True, kw_only=True)
 class TurnAccepted:
     """A turn ended with an answer; ``key`` is that of the attempt that gave it, ``asks`` how often was asked.
 
@@ -226,6 +236,7 @@ Event: TypeAlias = (
     | AttemptResponse
     | AttemptError
     | AttemptLost
+    | BatchSubmitted
     | TurnAccepted
     | TurnFailed
     | ProtocolNote

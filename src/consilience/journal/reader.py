@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from consilience.core.canonical import canonical_json, sha256_hex, tagged_hash
-from consilience.errors import IntegrityError
+from consilience.errors import IntegrityError, reason
 from consilience.journal.events import (
     AttemptError,
     AttemptLost,
     AttemptReserved,
     AttemptResponse,
+    BatchSubmitted,
     Event,
     ItemFinished,
     ItemStarted,
@@ -55,18 +56,22 @@ class Damage:
         record: 1-based number of the record in the run.
         offset: Byte offset of the record in the file.
         reason: What is wrong.
+        torn: The record is the last one and was cut off, as a process that ends while writing leaves it.
     """
 
     file: str
     record: int
     offset: int
     reason: str
+    torn: bool = False
 
     def error(self) -> IntegrityError:
         """Return the error to raise for it."""
         return IntegrityError(
             f"journal record {self.record} ({self.file}, byte {self.offset}): {self.reason}",
-            hint="The run was changed after it was written: restore it from a copy, or start a new run.",
+            hint="The run ended while this was written; nothing before it was changed, and its own command resumes it."
+            if self.torn
+            else "The run was changed after it was written: restore it from a copy, or start a new run.",
         )
 
 
@@ -108,7 +113,7 @@ class Scan:
         except FileNotFoundError:
             self.damage = self.here("the file is missing")
         except OSError as error:
-            self.damage = self.here(f"the file cannot be read: {error}")
+            self.damage = self.here(f"the file cannot be read: {reason(error)}")
 
     def _records(self, lines: BinaryIO) -> Iterator[Record]:
         for line in lines:
@@ -123,10 +128,10 @@ class Scan:
             self.size += len(line)
             yield record
 
-    def here(self, reason: str) -> Damage:
+    def here(self, what: str, *, torn: bool = False) -> Damage:
         """Return a damage at the place the scan has reached."""
         path = segment_path(self._folder, self.segment)
-        return Damage(file=path.name, record=self.count + 1, offset=self.size, reason=reason)
+        return Damage(file=path.name, record=self.count + 1, offset=self.size, reason=what, torn=torn)
 
     def _record(self, line: bytes) -> Record | str:
         """Return the next record, or what is wrong with it."""
@@ -283,6 +288,7 @@ class RunState:
         turns: Latest terminal event by turn coordinates.
         turn_ends: Numbers of all terminal records by turn coordinates; a turn asked again has several.
         answers: Latest response by key.
+        batches: Provider and batch id by custom id of the call.
 
     Example:
         >>> state = RunState(Texts(Path("run")))
@@ -299,6 +305,7 @@ class RunState:
     turns: dict[Where, TurnAccepted | TurnFailed] = field(default_factory=dict)
     turn_ends: dict[Where, list[int]] = field(default_factory=dict)
     answers: dict[str, AttemptResponse] = field(default_factory=dict)
+    batches: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def add(self, record: Record) -> None:
         """Take the next record in.
@@ -312,6 +319,8 @@ class RunState:
                 self.started = event
             case TextStored():
                 self.texts.add(record)
+            case BatchSubmitted() as event:
+                self.batches |= dict.fromkeys(event.calls, (event.provider, event.batch_id))
             case ItemStarted() as event:
                 self.items_started[record.where.item or ""] = event
             case ItemFinished() as event:

@@ -8,13 +8,23 @@ from typing import Any
 from consilience.errors import PlanError
 from consilience.models.base import Identity
 from consilience.models.request import Block, Completion, Request, StopReason, Usage
-from consilience.models.vendor import Vendor, counts, host_of, json_body, lost_error, status_error
+from consilience.models.vendor import (
+    Vendor,
+    bill,
+    check_sendable,
+    counts,
+    fields,
+    host_of,
+    json_body,
+    lost_error,
+    objects,
+    status_error,
+)
 
 VENDOR = Vendor("Anthropic", "ANTHROPIC_API_KEY")
 BASE_URL = "https://api.anthropic.com"
 API_VERSION = "2023-06-01"
 ADAPTER_VERSION = "1"
-MAX_BREAKPOINTS = 4
 CHARACTERS_PER_TOKEN = 4
 _STOPS: dict[str, StopReason] = {
     "end_turn": "end",
@@ -50,8 +60,9 @@ class Anthropic:
         """Return the exact body: system, view and the rest as blocks, with breakpoints where a prefix is worth caching.
 
         Raises:
-            PlanError: Sampling parameters are given; the API takes none.
+            PlanError: Sampling parameters are given; the API takes none. Or a text cannot be sent.
         """
+        check_sendable(request)
         if request.sampling is not None:
             raise PlanError(f"model {self.id} takes no sampling parameters", hint="Leave sampling out.")
         before = request.contract.size // CHARACTERS_PER_TOKEN
@@ -86,6 +97,39 @@ class Anthropic:
             content.append(part)
         return content, before
 
+    def client(self) -> Any:
+        """Return the SDK's client, made once; its own retries are off, so that every try is recorded."""
+        if self._client is None:
+            import anthropic  # noqa: PLC0415 - heavy, only for live calls
+
+            self._client = anthropic.AsyncAnthropic(
+                api_key=self.api_key, base_url=self.base_url, max_retries=0, timeout=None
+            )
+        return self._client
+
+    async def is_listed(self) -> bool:
+        """Return whether the vendor lists the model for this key.
+
+        Raises:
+            TransientModelError: The failure may heal.
+            FinalModelError: It will not.
+        """
+        import anthropic  # noqa: PLC0415 - heavy, only for live calls
+
+        vendor = VENDOR.holding(self.api_key)
+        try:
+            return any([listed.id == self.id async for listed in self.client().models.list()])
+        except anthropic.APIStatusError as error:
+            raise status_error(vendor, self.id, error.status_code, error.body, error.response.headers) from None
+        except anthropic.APIError as error:
+            raise lost_error(vendor, self.id, type(error).__name__) from None
+
+    async def close(self) -> None:
+        """Close the connections; the next call opens others."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
     async def complete(self, request: Request) -> Completion:
         """Call the model once.
 
@@ -95,24 +139,21 @@ class Anthropic:
         """
         import anthropic  # noqa: PLC0415 - heavy, only for live calls
 
-        if self._client is None:
-            self._client = anthropic.AsyncAnthropic(
-                api_key=self.api_key, base_url=self.base_url, max_retries=0, timeout=None
-            )
+        vendor = VENDOR.holding(self.api_key)
         try:
-            response = await self._client.messages.with_raw_response.create(**self.wire_body(request))
+            response = await self.client().messages.with_raw_response.create(**self.wire_body(request))
             text = await response.text()
         except anthropic.APIStatusError as error:
-            raise status_error(VENDOR, self.id, error.status_code, error.body, error.response.headers) from None
+            raise status_error(vendor, self.id, error.status_code, error.body, error.response.headers) from None
         except anthropic.APIError as error:
-            raise lost_error(VENDOR, self.id, type(error).__name__) from None
-        body = json_body(text, VENDOR, self.id)
+            raise lost_error(vendor, self.id, type(error).__name__) from None
+        body = json_body(text, vendor, self.id)
         return completion_of(body, request_id=response.request_id, latency_s=response.elapsed.total_seconds())
 
 
-def completion_of(body: dict[str, Any], *, request_id: str | None, latency_s: float) -> Completion:
+def completion_of(body: dict[str, Any], *, request_id: str | None, latency_s: float | None) -> Completion:
     """Return a Messages response in our terms; a reason to stop that we do not know is ``other``."""
-    text = "".join(str(part.get("text", "")) for part in body.get("content") or () if part.get("type") == "text")
+    text = "".join(str(part.get("text", "")) for part in objects(body.get("content")) if part.get("type") == "text")
     return Completion(
         text=text,
         stop_reason=_STOPS.get(str(body.get("stop_reason")), "other"),
@@ -139,10 +180,10 @@ def usage_of(usage: Any) -> Usage | None:
     if known is None:
         return None
     fresh, written, read, output = known
-    by_ttl = usage.get("cache_creation")
-    hour = by_ttl.get("ephemeral_1h_input_tokens") if isinstance(by_ttl, dict) else None
-    hour = hour if isinstance(hour, int) else 0
-    details = usage.get("output_tokens_details")
-    thinking = details.get("thinking_tokens") if isinstance(details, dict) else None
-    thinking = thinking if isinstance(thinking, int) else 0
-    return Usage(fresh, read, written - hour, hour, output - thinking, thinking)
+    hour = fields(usage.get("cache_creation")).get("ephemeral_1h_input_tokens")
+    thinking = fields(usage.get("output_tokens_details")).get("thinking_tokens")
+    details = counts(hour or 0, thinking or 0)
+    if details is None:
+        return None
+    hour, thinking = details
+    return bill(fresh, read, written - hour, hour, output - thinking, thinking)

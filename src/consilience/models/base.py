@@ -77,6 +77,15 @@ class ProbedModel(Model, Protocol):
         ...
 
 
+@runtime_checkable
+class HeldModel(Protocol):
+    """A model that holds something, such as a process, which is given back after the last call."""
+
+    async def close(self) -> None:
+        """Give it back."""
+        ...
+
+
 def call_key(identity: Identity, body: Mapping[str, Any], *, replicate: int) -> str:
     """Return the key of a call: equal exactly when the same bytes go to the same place for the same replicate.
 

@@ -10,7 +10,18 @@ from consilience.core.canonical import sha256_hex
 from consilience.errors import PlanError
 from consilience.models.base import Identity
 from consilience.models.request import Completion, Request, StopReason, Usage
-from consilience.models.vendor import Vendor, counts, host_of, json_body, lost_error, status_error
+from consilience.models.vendor import (
+    Vendor,
+    bill,
+    check_sendable,
+    counts,
+    fields,
+    host_of,
+    json_body,
+    lost_error,
+    objects,
+    status_error,
+)
 
 VENDOR = Vendor("OpenAI", "OPENAI_API_KEY")
 BASE_URL = "https://api.openai.com/v1"
@@ -45,8 +56,9 @@ class OpenAI:
         """Return the exact body; nothing is stored at the vendor.
 
         Raises:
-            PlanError: Sampling parameters are given; the models take none.
+            PlanError: Sampling parameters are given; the models take none. Or a text cannot be sent.
         """
+        check_sendable(request)
         if request.sampling is not None:
             raise PlanError(f"model {self.id} takes no sampling parameters", hint="Leave sampling out.")
         system = "\n\n".join(block.text for block in request.system)
@@ -70,14 +82,43 @@ class OpenAI:
             },
             "reasoning": {"effort": request.effort},
             "max_output_tokens": request.max_output_tokens,
-            "prompt_cache_key": sha256_hex((system + request.messages[0].blocks[0].text).encode("utf-8", "replace"))[
-                :CACHE_KEY_LENGTH
-            ],
+            "prompt_cache_key": sha256_hex(system.encode())[:CACHE_KEY_LENGTH],  # one place per seat, for all its items
             "store": False,
         }
         if request.tools:
             body["tools"] = [dict(tool) for tool in request.tools]
         return body
+
+    def client(self) -> Any:
+        """Return the SDK's client, made once; its own retries are off, so that every try is recorded."""
+        if self._client is None:
+            import openai  # noqa: PLC0415 - heavy, only for live calls
+
+            self._client = openai.AsyncOpenAI(api_key=self.api_key, base_url=self.base_url, max_retries=0, timeout=None)
+        return self._client
+
+    async def is_listed(self) -> bool:
+        """Return whether the vendor lists the model for this key.
+
+        Raises:
+            TransientModelError: The failure may heal.
+            FinalModelError: It will not.
+        """
+        import openai  # noqa: PLC0415 - heavy, only for live calls
+
+        vendor = VENDOR.holding(self.api_key)
+        try:
+            return any([listed.id == self.id async for listed in self.client().models.list()])
+        except openai.APIStatusError as error:
+            raise status_error(vendor, self.id, error.status_code, error.body, error.response.headers) from None
+        except openai.APIError as error:
+            raise lost_error(vendor, self.id, type(error).__name__) from None
+
+    async def close(self) -> None:
+        """Close the connections; the next call opens others."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
 
     async def complete(self, request: Request) -> Completion:
         """Call the model once.
@@ -88,22 +129,21 @@ class OpenAI:
         """
         import openai  # noqa: PLC0415 - heavy, only for live calls
 
-        if self._client is None:
-            self._client = openai.AsyncOpenAI(api_key=self.api_key, base_url=self.base_url, max_retries=0, timeout=None)
+        vendor = VENDOR.holding(self.api_key)
         try:
-            response = await self._client.responses.with_raw_response.create(**self.wire_body(request))
+            response = await self.client().responses.with_raw_response.create(**self.wire_body(request))
             text = response.text
         except openai.APIStatusError as error:
-            raise status_error(VENDOR, self.id, error.status_code, error.body, error.response.headers) from None
+            raise status_error(vendor, self.id, error.status_code, error.body, error.response.headers) from None
         except openai.APIError as error:
-            raise lost_error(VENDOR, self.id, type(error).__name__) from None
-        body = json_body(text, VENDOR, self.id)
+            raise lost_error(vendor, self.id, type(error).__name__) from None
+        body = json_body(text, vendor, self.id)
         if body.get("status") == "failed":
-            raise lost_error(VENDOR, self.id, f"the response failed: {body.get('error')}")
+            raise lost_error(vendor, self.id, f"the response failed: {body.get('error')}")
         return completion_of(body, request_id=response.request_id, latency_s=response.elapsed.total_seconds())
 
 
-def completion_of(body: dict[str, Any], *, request_id: str | None, latency_s: float) -> Completion:
+def completion_of(body: dict[str, Any], *, request_id: str | None, latency_s: float | None) -> Completion:
     """Return a Responses response in our terms."""
     parts = list(_parts(body))
     refusal = [str(part.get("refusal", "")) for part in parts if part.get("type") == "refusal"]
@@ -120,15 +160,15 @@ def completion_of(body: dict[str, Any], *, request_id: str | None, latency_s: fl
 
 
 def _parts(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for item in body.get("output") or ():
-        if isinstance(item, dict) and item.get("type") == "message":
-            yield from (part for part in item.get("content") or () if isinstance(part, dict))
+    for item in objects(body.get("output")):
+        if item.get("type") == "message":
+            yield from objects(item.get("content"))
 
 
 def _stop(body: dict[str, Any]) -> StopReason:
     if body.get("status") == "completed":
         return "end"
-    reason = (body.get("incomplete_details") or {}).get("reason")
+    reason = fields(body.get("incomplete_details")).get("reason")
     stops: dict[str, StopReason] = {"max_output_tokens": "max_tokens", "content_filter": "refusal"}
     return stops.get(str(reason), "other")
 
@@ -144,9 +184,7 @@ def usage_of(usage: Any) -> Usage | None:
     """
     if not isinstance(usage, dict):
         return None
-    inner, outer = usage.get("input_tokens_details"), usage.get("output_tokens_details")
-    if not isinstance(inner, dict) or not isinstance(outer, dict):
-        return None
+    inner, outer = fields(usage.get("input_tokens_details")), fields(usage.get("output_tokens_details"))
     known = counts(
         usage.get("input_tokens"),
         inner.get("cached_tokens"),
@@ -157,4 +195,4 @@ def usage_of(usage: Any) -> Usage | None:
     if known is None:
         return None
     total, read, written, output, thought = known
-    return Usage(total - read - written, read, written, 0, output - thought, thought)
+    return bill(total - read - written, read, written, 0, output - thought, thought)

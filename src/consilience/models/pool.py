@@ -7,17 +7,20 @@ was answered can be lost, and nothing is sent that the cap would not bear.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import anyio
 
 from consilience.errors import FinalModelError, ModelError, StoppedError, TransientModelError
-from consilience.journal.budget import Budget, Envelope
+from consilience.journal.budget import Budget, Reservation
 from consilience.journal.events import AttemptError, AttemptReserved, AttemptResponse, Where
 from consilience.journal.writer import JournalWriter
 from consilience.models.base import KEY_VERSION, Model, cacheable_prefixes, call_key
+from consilience.models.batch import DISCOUNT, TIER, BatchDesk, custom_id
+from consilience.models.calls import Asked, Call, Limits, Pending, Stop
 from consilience.models.prices import Price, bound_nano, cost_nano
 from consilience.models.request import Completion, Request, completion_to_json
 from consilience.models.throttle import Rates
@@ -26,72 +29,6 @@ from consilience.registry import nearest
 
 SCHEMA_OVERHEAD_TOKENS = 512
 """Allowance for what vendors add to a request with tools or a schema, beyond the bytes we send."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """How a model is called.
-
-    Attributes:
-        concurrency: Calls in flight per model id, unless its own rates say otherwise.
-        attempts: Tries per ask, the first included.
-        attempt_s: Seconds one try may take.
-        total_s: Seconds all tries of one ask may take, waiting included.
-        backoff_s: Base of the exponential back-off with full jitter.
-        backoff_cap_s: Longest wait between tries.
-    """
-
-    concurrency: int = 6
-    attempts: int = 5
-    attempt_s: float = 120.0
-    total_s: float = 180.0
-    backoff_s: float = 0.5
-    backoff_cap_s: float = 30.0
-
-
-@dataclass(frozen=True)
-class Call:
-    """One answered ask.
-
-    Attributes:
-        key: The call's key.
-        completion: The answer.
-        cost_nano: Cost at list price; None where no price is known.
-        estimated: The cost is the reservation, since no usage was reported.
-        retries: How many tries of this ask were made before it, by earlier processes too.
-    """
-
-    key: str
-    completion: Completion
-    cost_nano: int | None
-    estimated: bool
-    retries: int
-
-
-@dataclass(frozen=True)
-class Asked:
-    """Which ask of which turn a call belongs to.
-
-    Attributes:
-        where: The turn.
-        role: Role behind the seat.
-        ask: 0 for the question, then one more per corrective or enlarged ask.
-        tries_before: Tries that an earlier process made for this ask.
-        envelope: What the item holds against the cap.
-    """
-
-    where: Where
-    role: str
-    ask: int
-    tries_before: int
-    envelope: Envelope | None
-
-
-@dataclass
-class Stop:
-    """A request to stop that whoever runs the pool may set at any time."""
-
-    requested: bool = False
 
 
 class ModelPool:
@@ -108,6 +45,7 @@ class ModelPool:
         stop: When requested, nothing more leaves; what is in flight is finished and recorded.
 
     Attributes:
+        desk: Carries calls in batches, at half the price; without it they leave one by one.
         live_calls: Calls that left in this process.
         paid_nano: What this process was charged, by item; failed tries included.
     """
@@ -133,6 +71,7 @@ class ModelPool:
         self._throttles = {name: (rates or {}).get(name, Rates()).throttle(limits.concurrency) for name in models}
         self._warmth = Warmth()
         self._stop = stop
+        self.desk: BatchDesk | None = None
         self.live_calls = 0
         self.paid_nano: Counter[str] = Counter()
 
@@ -163,21 +102,20 @@ class ModelPool:
         """
         model = self.model(request.model)
         limits = self._limits
-        throttle = self._throttles[request.model]
-        prefixes = cacheable_prefixes(request, model.min_cacheable_tokens)
+        first = asked.tries_before if asked.pending is None else asked.pending.attempt
         took = 0.0  # waiting for a slot apart, since a busy pool is no failure of the call
         for number in range(limits.attempts):
-            tries = asked.tries_before + number
-            async with self._warmth.around(prefixes) as filled, throttle.slot(_expected_tokens(request)):
+            leaving = self._prepare(model, request, asked, first + number)
+            if asked.pending is not None and number == 0:
+                outcome, charged = await self._take_up(leaving, asked, asked.pending)
+            elif self.desk is not None:
+                outcome, charged = await self._attempt(leaving, asked, partial(self._by_desk, self.desk, leaving))
+            else:
                 began = anyio.current_time()
-                seconds = min(limits.attempt_s, limits.total_s - took)
-                outcome, charged = await self._attempt(model, request, asked, tries, seconds)
-                took += anyio.current_time() - began
-                if isinstance(outcome, _Answer):
-                    filled()
-            throttle.heard(None if isinstance(outcome, _Answer) else outcome.status)
+                outcome, charged, waited = await self._in_turn(leaving, asked, limits.total_s - took)
+                took += anyio.current_time() - began - waited
             if isinstance(outcome, _Answer):
-                return Call(outcome.key, outcome.completion, charged, outcome.estimated, tries)
+                return Call(outcome.key, outcome.completion, charged, outcome.estimated, first + number)
             wait = self._wait(outcome, number)
             if wait is None or number + 1 == limits.attempts:
                 raise outcome
@@ -191,6 +129,40 @@ class ModelPool:
             await anyio.sleep(wait)
         raise FinalModelError("no attempt is allowed", hint="Set limits.attempts to at least 1.")
 
+    def _prepare(self, model: Model, request: Request, asked: Asked, attempt: int) -> _Leaving:
+        body = model.wire_body(request)
+        price = self._prices[request.model]
+        bound = bound_nano(
+            input_tokens=_upper_input_tokens(request), output_tokens=request.max_output_tokens, price=price
+        )
+        return _Leaving(
+            model=model,
+            request=request,
+            body=body,
+            key=call_key(model.identity, body, replicate=request.replicate),
+            ask=asked.ask,
+            attempt=attempt,
+            price=price,
+            discount=1 if self.desk is None else DISCOUNT,
+            bound=None if bound is None else -(-bound // (1 if self.desk is None else DISCOUNT)),
+        )
+
+    async def _in_turn(
+        self, leaving: _Leaving, asked: Asked, left: float
+    ) -> tuple[_Answer | ModelError, int | None, float]:
+        """Make one try when a slot is free; return its outcome, its charge, and how long the slot was waited for."""
+        request, began = leaving.request, anyio.current_time()
+        throttle = self._throttles[request.model]
+        prefixes = cacheable_prefixes(request, leaving.model.min_cacheable_tokens)
+        async with self._warmth.around(prefixes) as filled, throttle.slot(_expected_tokens(request)):
+            waited = anyio.current_time() - began
+            seconds = min(self._limits.attempt_s, left)
+            outcome, charged = await self._attempt(leaving, asked, partial(self._directly, leaving, seconds))
+            if isinstance(outcome, _Answer):
+                filled()
+        throttle.heard(None if isinstance(outcome, _Answer) else outcome.status)
+        return outcome, charged, waited
+
     def _wait(self, error: ModelError, number: int) -> float | None:
         """Return the seconds to wait before the next try, or None when none can help."""
         if not isinstance(error, TransientModelError):
@@ -201,82 +173,128 @@ class ModelPool:
         return self._jitter() * min(limits.backoff_cap_s, limits.backoff_s * 2.0**number)
 
     async def _attempt(
-        self, model: Model, request: Request, asked: Asked, attempt: int, seconds: float
+        self, leaving: _Leaving, asked: Asked, carry: Callable[[], Awaitable[Completion | ModelError]]
     ) -> tuple[_Answer | ModelError, int | None]:
-        """Make one try of at most so many seconds; return its outcome and what it was charged."""
+        """Reserve, record, let the call be carried, and conclude; return its outcome and what it was charged."""
         self._go_on()
-        body = model.wire_body(request)
-        key = call_key(model.identity, body, replicate=request.replicate)
-        price = self._prices[request.model]
-        bound = bound_nano(
-            input_tokens=_upper_input_tokens(request), output_tokens=request.max_output_tokens, price=price
-        )
-        reservation = await self._budget.acquire(bound or 0, asked.envelope)
-        journal, where = self._journal, asked.where
+        reservation = await self._budget.acquire(leaving.bound or 0, asked.envelope)
         charged: int | None = 0
         try:
             self._go_on()
-            await journal.durable(
-                journal.append(
-                    AttemptReserved(
-                        key=key,
-                        key_version=KEY_VERSION,
-                        ask=asked.ask,
-                        attempt=attempt,
-                        role=asked.role,
-                        model=request.model,
-                        provider=model.identity.provider,
-                        tier="standard",
-                        body=journal.intern(body),
-                        reserved_nano=bound,
-                    ),
-                    where,
-                )
-            )
+            await self._journal.durable(self._journal.append(self._reserved(leaving, asked.role), asked.where))
             self.live_calls += 1
-            charged = bound  # unless its outcome says less
-            outcome = await self._send(model, request, seconds)
-            event: AttemptResponse | AttemptError
-            if isinstance(outcome, Completion):
-                known = outcome.usage is not None
-                charged = cost_nano(outcome.usage, price) if outcome.usage is not None else bound
-                event = AttemptResponse(
-                    key=key,
-                    ask=asked.ask,
-                    attempt=attempt,
-                    completion=journal.intern(completion_to_json(outcome)),
-                    cost_nano=charged,
-                    estimated=not known,
-                )
-                result: _Answer | ModelError = _Answer(key, outcome, estimated=not known)
-            else:
-                charged = bound if outcome.status is None else 0
-                event = AttemptError(
-                    key=key, ask=asked.ask, attempt=attempt, error=_error_json(outcome), charged_nano=charged
-                )
-                result = outcome
-            seq = journal.append(event, where)
+            charged = leaving.bound  # unless its outcome says less
+            result, charged, seq = self._conclude(leaving, asked.where, await carry())
         finally:  # also when the disk fails: others may wait for this money and must not wait for ever
-            self._budget.settle(reservation, charged or 0)
-            self.paid_nano[where.item or ""] += charged or 0
-        await journal.durable(seq)
+            self._settle(reservation, asked.where, charged)
+        await self._journal.durable(seq)
         return result, charged
+
+    async def _take_up(
+        self, leaving: _Leaving, asked: Asked, pending: Pending
+    ) -> tuple[_Answer | ModelError, int | None]:
+        """Conclude a try that is still in a batch at the vendor."""
+        if self.desk is None:
+            raise FinalModelError("a batch is still at the vendor", hint="Run the command with --batch.")
+        reservation = self._budget.adopt(pending.reserved_nano or 0)
+        charged = pending.reserved_nano
+        began = anyio.current_time()
+        try:
+            name = custom_id(leaving.key, leaving.ask, leaving.attempt)
+            outcome = await self.desk.attach(leaving.model.identity.provider, pending.batch_id, name)
+            found = _carried(outcome, anyio.current_time() - began)
+            result, charged, seq = self._conclude(leaving, asked.where, found)
+        finally:
+            self._settle(reservation, asked.where, charged)
+        await self._journal.durable(seq)
+        return result, charged
+
+    def _reserved(self, leaving: _Leaving, role: str) -> AttemptReserved:
+        return AttemptReserved(
+            key=leaving.key,
+            key_version=KEY_VERSION,
+            ask=leaving.ask,
+            attempt=leaving.attempt,
+            role=role,
+            model=leaving.request.model,
+            provider=leaving.model.identity.provider,
+            tier="standard" if leaving.discount == 1 else TIER,
+            body=self._journal.intern(leaving.body),
+            reserved_nano=leaving.bound,
+        )
+
+    def _conclude(
+        self, leaving: _Leaving, where: Where, outcome: Completion | ModelError
+    ) -> tuple[_Answer | ModelError, int | None, int]:
+        """Append the outcome; return it, its charge, and the number of its record."""
+        key, ask, attempt = leaving.key, leaving.ask, leaving.attempt
+        if isinstance(outcome, ModelError):
+            charged = leaving.bound if outcome.status is None else 0
+            failed = AttemptError(key=key, ask=ask, attempt=attempt, error=_error_json(outcome), charged_nano=charged)
+            return outcome, charged, self._journal.append(failed, where)
+        estimated = outcome.usage is None
+        cost = leaving.bound if outcome.usage is None else cost_nano(outcome.usage, leaving.price)
+        if cost is not None and not estimated:
+            cost = -(-cost // leaving.discount)
+        response = AttemptResponse(
+            key=key,
+            ask=ask,
+            attempt=attempt,
+            completion=self._journal.intern(completion_to_json(outcome)),
+            cost_nano=cost,
+            estimated=estimated,
+        )
+        return _Answer(key, outcome, estimated=estimated), cost, self._journal.append(response, where)
+
+    def _settle(self, reservation: Reservation, where: Where, charged: int | None) -> None:
+        self._budget.settle(reservation, charged or 0)
+        self.paid_nano[where.item or ""] += charged or 0
 
     def _go_on(self) -> None:
         if self._stop.requested:
             raise StoppedError("the run was asked to stop", hint="Run the same command again to resume it.")
 
-    async def _send(self, model: Model, request: Request, seconds: float) -> Completion | ModelError:
+    async def _directly(self, leaving: _Leaving, seconds: float) -> Completion | ModelError:
         """Call the model once; a timeout or lost connection has no status and may have been billed."""
         try:
             with anyio.move_on_after(seconds):
-                return await model.complete(request)
+                return await leaving.model.complete(leaving.request)
         except ModelError as error:
             return error
         return TransientModelError(
-            f"model {model.id} did not answer within {seconds:.0f} s",
+            f"model {leaving.model.id} did not answer within {seconds:.0f} s",
             hint="The try is charged at its reservation, since it may have been billed.",
         )
+
+    async def _by_desk(self, desk: BatchDesk, leaving: _Leaving) -> Completion | ModelError:
+        """Let the call go with the next batch."""
+        began = anyio.current_time()
+        name = custom_id(leaving.key, leaving.ask, leaving.attempt)
+        outcome = await desk.complete(leaving.model.identity.provider, leaving.body, name)
+        return _carried(outcome, anyio.current_time() - began)
+
+
+def _carried(outcome: Completion | ModelError | StoppedError, seconds: float) -> Completion | ModelError:
+    if isinstance(outcome, StoppedError):
+        raise outcome
+    if isinstance(outcome, Completion) and outcome.latency_s is None:
+        return replace(outcome, latency_s=round(seconds, 3))
+    return outcome
+
+
+@dataclass(frozen=True)
+class _Leaving:
+    """One try, ready to leave."""
+
+    model: Model
+    request: Request
+    body: dict[str, Any]
+    key: str
+    ask: int
+    attempt: int
+    price: Price | Literal["free"] | None
+    discount: int
+    bound: int | None
 
 
 @dataclass(frozen=True)

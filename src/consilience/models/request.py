@@ -117,7 +117,7 @@ class Completion:
         stop_reason: Why it ended; looked at before the text is read.
         usage: Tokens, or None where the vendor did not say.
         request_id: The vendor's id of the call, if any.
-        latency_s: Seconds from sending to the last byte (virtual for simulated models).
+        latency_s: Seconds from sending to the last byte (virtual for simulated models); None where nobody measured.
         model: The model that answered, as the vendor names it.
         raw: Further metadata, JSON.
     """
@@ -126,7 +126,7 @@ class Completion:
     stop_reason: StopReason
     usage: Usage | None
     request_id: str | None
-    latency_s: float
+    latency_s: float | None
     model: str
     raw: Mapping[str, Any]
 

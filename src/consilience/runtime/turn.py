@@ -23,7 +23,9 @@ from consilience.journal.budget import Envelope
 from consilience.journal.events import AttemptResponse, TurnAccepted, TurnFailed, Where
 from consilience.journal.reader import Attempt, AttemptKey, RunState, expand
 from consilience.journal.writer import JournalWriter
-from consilience.models.pool import Asked, Call, ModelPool
+from consilience.models.batch import custom_id
+from consilience.models.calls import Asked, Call, Pending
+from consilience.models.pool import ModelPool
 from consilience.models.request import Block, Completion, Message, Request, completion_from_json
 
 MEND = "Your last reply was refused for the errors above. Give the whole reply again, mended, as the TASK line asks."
@@ -116,7 +118,8 @@ class TurnTaker:
         enlarged = False
         current = request
         while True:
-            asked = Asked(where, role, len(calls), self.recorded.next_attempt(where, len(calls)), envelope)
+            tries = self.recorded.next_attempt(where, len(calls))
+            asked = Asked(where, role, len(calls), tries, envelope, self._pending(where, len(calls), tries))
             try:
                 call = self._recorded_call(current, asked) or await self.pool.call(current, asked)
             except IntegrityError as error:
@@ -145,6 +148,14 @@ class TurnTaker:
                 current = _corrective(
                     replace(request, max_output_tokens=current.max_output_tokens), reply.text, error, tag
                 )
+
+    def _pending(self, where: Where, ask: int, tries: int) -> Pending | None:
+        """Return the last try of an ask if an earlier process left it in a batch at the vendor."""
+        attempt = self.recorded.attempts.get(AttemptKey(where, ask, tries - 1))
+        if attempt is None or attempt.outcome is not None:
+            return None
+        batch = self.recorded.batches.get(custom_id(attempt.reserved.key, ask, tries - 1))
+        return None if batch is None else Pending(batch[1], tries - 1, attempt.reserved.reserved_nano)
 
     def _recorded_call(self, request: Request, asked: Asked) -> Call | None:
         """Return the recorded answer to this ask of a turn cut short, or None when there is none."""

@@ -22,7 +22,8 @@ from consilience.journal.budget import Budget
 from consilience.journal.events import AttemptError, AttemptReserved, AttemptResponse, RunStarted, Where
 from consilience.journal.writer import JournalWriter
 from consilience.models.base import Identity
-from consilience.models.pool import SCHEMA_OVERHEAD_TOKENS, Asked, Call, Limits, ModelPool, Stop
+from consilience.models.calls import Asked, Call, Limits, Stop
+from consilience.models.pool import SCHEMA_OVERHEAD_TOKENS, ModelPool
 from consilience.models.prices import bound_nano, cost_nano
 from consilience.models.request import Block, Completion, Contract, Message, Request, Usage
 from consilience.models.scripted import IDENTITY, Reply, Scripted, completion
