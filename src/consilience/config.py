@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from consilience.core.role import Role
-from consilience.errors import ConfigError
+from consilience.errors import ConfigError, reason
 from consilience.registry import nearest
 
 M = TypeVar("M", bound=BaseModel)
@@ -77,8 +77,7 @@ def parse_yaml(text: str, *, where: str) -> Any:
     try:
         return YAML(typ="safe", pure=True).load(text)
     except (YAMLError, ValueError, RecursionError) as error:
-        reason = " ".join(str(error).split())[:300]
-        raise ConfigError(f"{where} is not valid YAML: {reason}", hint="Mend the line named.") from error
+        raise ConfigError(f"{where} is not valid YAML: {reason(error)}", hint="Mend the line named.") from error
 
 
 def validate(value: Any, model: type[M], *, where: str) -> M:
@@ -90,15 +89,16 @@ def validate(value: Any, model: type[M], *, where: str) -> M:
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        problem = error.errors()[0]
-        place = ".".join(str(part) for part in problem["loc"]) or "top level"
+        # A mistyped key is told before the key that is missing because of it.
+        problem = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
         if problem["type"] == "extra_forbidden":
+            place = ".".join(str(part) for part in problem["loc"])
             key = str(problem["loc"][-1])
             raise ConfigError(
                 f'{where}: unknown key "{place}"', hint=nearest(key, _fields_at(model, problem["loc"]))
             ) from error
         more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-        raise ConfigError(f"{where}: {place}: {problem['msg']}{more}", hint="Mend the value.") from error
+        raise ConfigError(f"{where}: {reason(error)}{more}", hint="Mend the value.") from error
 
 
 def _fields_at(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:

@@ -46,6 +46,30 @@ class ConsilienceError(Exception):
         super().__init__(f"{message.rstrip('.')}. {hint}")
 
 
+def reason(error: BaseException) -> str:
+    r"""Return in one short line what an error of the system or of a library says, without its paths, links and advice.
+
+    Example:
+        >>> reason(FileNotFoundError(2, "No such file or directory", "/somewhere"))
+        'No such file or directory'
+        >>> reason(ValueError("odd\nFor further information visit a page"))
+        'odd'
+    """
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    problems = getattr(error, "errors", None)  # of a pydantic model
+    if callable(problems):
+        first = problems()[0]
+        place = ".".join(map(str, first["loc"]))
+        said = str(first["msg"]).removeprefix("Value error, ").removeprefix("Assertion failed, ")
+        return f"{place}: {said}" if place else said
+    problem, mark = getattr(error, "problem", None), getattr(error, "problem_mark", None)  # of a YAML reader
+    if problem is not None and mark is not None:
+        return f"{' '.join(str(problem).split())} (line {mark.line + 1}, column {mark.column + 1})"
+    lines = str(error).split("\n")
+    return " ".join(lines[0].split())[:300] or type(error).__name__
+
+
 class ConfigError(ConsilienceError):
     """A configuration file, role file or flag is wrong."""
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from consilience.errors import JournalError
+from consilience.errors import JournalError, reason
 
 
 class RunLock:
@@ -45,7 +45,7 @@ class RunLock:
                 raise
         except OSError as error:
             raise JournalError(
-                f"the run folder {self.path.parent} cannot be locked: {error}",
+                f"the run folder {self.path.parent} cannot be locked: {reason(error)}",
                 hint="Choose a results folder that exists and can be written.",
             ) from error
         self._handle = handle
@@ -68,6 +68,49 @@ class RunLock:
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
+
+
+def is_held(folder: Path) -> bool:
+    """Return whether a process works on a run now.
+
+    The lock is only tried where its noted holder may be alive, so that looking never gets in the way of a start.
+
+    Example:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> with RunLock(folder):
+        ...     held = is_held(folder)
+        >>> held, is_held(folder)
+        (True, False)
+    """
+    try:
+        handle = os.open(folder / "lock", os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        if _is_gone(os.pread(handle, 4096, 0)):
+            return False
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+    return False
+
+
+def _is_gone(content: bytes) -> bool:
+    """Return whether the noted holder is a process of this machine that has ended."""
+    try:
+        found = json.loads(content)
+        if found["host"] == platform.node():
+            os.kill(int(found["pid"]), 0)
+    except ProcessLookupError:
+        return True
+    except (ValueError, KeyError, TypeError, OSError):  # not noted yet, or another user's process
+        return False
+    return False
 
 
 def _holder(content: bytes) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from consilience.journal.events import RunFinished
+from consilience.journal.events import Record, RunFinished
 from consilience.journal.files import segment_path
 from consilience.journal.reader import Damage, Scan
 
@@ -32,13 +33,14 @@ class Verification:
     first_bad: Damage | None
 
 
-def verify(folder: Path, head: str | None = None) -> Verification:
+def verify(folder: Path, head: str | None = None, *, seen: Callable[[Record], None] = lambda _: None) -> Verification:
     """Check every byte of a run's journal.
 
     Args:
         folder: The run folder.
         head: A head hash noted elsewhere, such as in a report. It must be the hash of some record: a run may have gone
             on after it was noted, but nothing up to it may have changed or gone.
+        seen: Is given every good record, in order.
 
     Example:
         >>> verify(Path("no-such-run")).first_bad.reason
@@ -50,11 +52,14 @@ def verify(folder: Path, head: str | None = None) -> Verification:
     for record in scan:
         finished = isinstance(record.event, RunFinished)
         noted = noted or record.hash == head
+        seen(record)
     bad = scan.damage
     if bad is None and scan.torn_bytes:
-        bad = scan.here(f"the last record is torn: {scan.torn_bytes} bytes without a line end")
+        bad = scan.here(f"the last record is torn: {scan.torn_bytes} bytes without a line end", torn=True)
     if bad is None and not scan.count:
-        bad = Damage(file=segment_path(folder, 1).name, record=1, offset=0, reason="the file is missing")
+        first = segment_path(folder, 1)
+        what = "the file is empty" if first.exists() else "the file is missing"
+        bad = Damage(file=first.name, record=1, offset=0, reason=what)
     if bad is None and not noted:
         bad = scan.here(f"no record has the noted head {head}: the tail was cut or rewritten after it was noted")
     return Verification(ok=bad is None, records=scan.count, head=scan.head, finished=finished, first_bad=bad)

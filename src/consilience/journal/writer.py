@@ -14,7 +14,7 @@ import anyio.lowlevel
 import anyio.to_thread
 
 from consilience.core.canonical import canonical_json
-from consilience.errors import JournalError
+from consilience.errors import JournalError, reason
 from consilience.journal.events import NOWHERE, Event, Record, RunFinished, RunStarted, TextStored, Where, to_json
 from consilience.journal.files import FileLayer, RealFiles, segment_path
 from consilience.journal.reader import HEAD, MIDDLE, RESERVED_NAMES, TAIL, Scan, chain, genesis, text_sha256
@@ -240,7 +240,7 @@ class JournalWriter:
                 await anyio.to_thread.run_sync(self._flush, b"".join(lines))
                 self._durable = batch.last
         except OSError as error:
-            self._failure = f"the journal in {self._folder} cannot be written: {error}"
+            self._failure = f"the journal in {self._folder} cannot be written: {reason(error)}"
         except BaseException:
             self._failure = f"writing the journal in {self._folder} was interrupted"
             self._handle = None  # the worker thread may still be writing: the file is left to it
@@ -300,7 +300,7 @@ class JournalWriter:
             if self._handle is not None:
                 self._files.close(self._handle)
             raise JournalError(
-                f"the journal in {self._folder} cannot be opened for writing: {error}",
+                f"the journal in {self._folder} cannot be opened for writing: {reason(error)}",
                 hint="Mend the cause (free space, permissions) and run the command again.",
             ) from error
         return scan

@@ -53,6 +53,24 @@ def test_every_cut_is_found(path: Path) -> None:
         assert not verify(path.parent, head=head).ok  # …but not against a noted head
 
 
+def test_a_torn_record_is_told_from_a_changed_one(path: Path) -> None:
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-7])
+    torn = verify(path.parent).first_bad
+    assert torn is not None
+    assert torn.torn
+    assert "its own command resumes it" in str(torn.error())
+    path.write_bytes(whole.replace(b"run.started", b"run.starteD", 1))
+    changed = verify(path.parent).first_bad
+    assert changed is not None
+    assert not changed.torn
+    assert "restore it from a copy" in str(changed.error())
+    path.write_bytes(b"")
+    empty = verify(path.parent).first_bad
+    assert empty is not None
+    assert empty.reason == "the file is empty"
+
+
 def test_a_removed_a_repeated_and_a_swapped_record_are_named(path: Path) -> None:
     lines = path.read_bytes().splitlines(keepends=True)
     for index in range(len(lines) - 1):
