@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from consilience.experiments.evaluate import Evaluation
+    from consilience.reports.scope import Source
     from consilience.reports.tables import Table
+    from consilience.valuation.schema import Manifest
 
 Runs = Annotated[list[str] | None, typer.Argument(metavar="[RUN]...", help="Runs to read, one per arm; default: all.")]
 Simulated = Annotated[
@@ -92,12 +94,14 @@ class Found:
         skipped: Simulated runs that were not read.
         unfinished: Runs without predictions so far.
         notes: Sentences about the data that every report says.
+        sources: Where the items come from.
     """
 
     evaluation: Evaluation
     skipped: tuple[str, ...]
     unfinished: tuple[str, ...]
     notes: tuple[str, ...]
+    sources: tuple[Source, ...]
 
 
 def evaluated(
@@ -119,12 +123,13 @@ def evaluated(
 
     names = [_of_project(place, run) for run in runs or ()]
     loaded = load_runs(place.root / "results", names or None, include_simulated=include_simulated)
-    truth, notes = _truths(place, questions, set(loaded.predictions["item_id"]))
+    truth, notes, sources = _truths(place, questions, set(loaded.predictions["item_id"]))
     return Found(
         evaluate_predictions(loaded.predictions, truth, primary=primary),
         loaded.skipped_simulated,
         loaded.unfinished,
         tuple(notes),
+        tuple(sources),
     )
 
 
@@ -135,27 +140,35 @@ def _of_project(place: Place, run: str) -> str:
     return folder.name
 
 
-def _truths(place: Place, questions: Path | None, asked: set[str]) -> tuple[pl.DataFrame, list[str]]:
-    """Return ``item_id, truth, cluster`` of the items asked, and what must be said about where they come from."""
+def _truths(place: Place, questions: Path | None, asked: set[str]) -> tuple[pl.DataFrame, list[str], list[Source]]:
+    """Return ``item_id, truth, cluster`` of the items asked, what must be said of their sources, and these."""
     import polars as pl  # noqa: PLC0415 - heavy
 
+    from consilience.core.canonical import sha256_hex  # noqa: PLC0415 - the same
     from consilience.experiments.questions import read_questions  # noqa: PLC0415 - the same
+    from consilience.reports.scope import Source  # noqa: PLC0415 - the same
     from consilience.valuation.schema import read_analytic, read_manifest  # noqa: PLC0415 - the same
 
     known: list[pl.DataFrame] = []
     notes: list[str] = []
+    sources: list[Source] = []
     for study in (place.project, place.town):
         if not study.analytic.is_file():
             continue
         sales = read_analytic(study.analytic).filter(pl.col("tx_id").is_in(asked))
         known.append(sales.select(item_id="tx_id", truth="price", cluster="parcel_id"))
-        later = read_manifest(study.analytic).later_snapshots()
+        made = read_manifest(study.analytic)
+        later = made.later_snapshots()
+        if sales.height:
+            sources.append(_source_of(made, sales))
         if later and sales.height:
             notes.append(f"These columns are one snapshot later than the sales: {', '.join(later)}.")
     if questions is not None:
+        items = read_questions(questions)
+        sources.append(Source("questions", questions.name, sha256_hex(questions.read_bytes()), len(items)))
         rows = [
             {"item_id": item.question.id, "truth": float(item.truth), "cluster": item.cluster}
-            for item in read_questions(questions)
+            for item in items
             if item.truth is not None and not isinstance(item.truth, str)
         ]
         known.append(pl.DataFrame(rows, schema={"item_id": pl.String, "truth": pl.Float64, "cluster": pl.String}))
@@ -164,7 +177,23 @@ def _truths(place: Place, questions: Path | None, asked: set[str]) -> tuple[pl.D
             f"there is no truth to compare with: no table in {place.project.analytic}",
             hint="Build the table the items were drawn from, or give the questions: --questions FILE.jsonl.",
         )
-    return pl.concat(known).unique(), notes
+    return pl.concat(known).unique(), notes, sources
+
+
+def _source_of(made: Manifest, sales: pl.DataFrame) -> Source:
+    """Return where sales come from, and the places they lie in."""
+    from consilience.reports.scope import Source  # noqa: PLC0415 - heavy
+
+    words = {"region": made.region.region, "municipality": made.region.municipality}
+    places = tuple((word, tuple(sales[column].drop_nulls().unique().sort())) for column, word in words.items())
+    return Source(
+        made.adapter,
+        made.source_file,
+        made.source_sha256,
+        made.rows,
+        made_up=made.adapter == "synthetic",
+        places=places,
+    )
 
 
 def write_page(place: Place, found: Found, path: Path, *, title: str) -> None:
@@ -176,6 +205,7 @@ def write_page(place: Place, found: Found, path: Path, *, title: str) -> None:
     from consilience.experiments.storage import write_whole  # noqa: PLC0415 - heavy
     from consilience.journal.verify import verify  # noqa: PLC0415 - the same
     from consilience.reports.html import render_report  # noqa: PLC0415 - the same
+    from consilience.reports.scope import Scope, read_asked  # noqa: PLC0415 - the same
 
     heads: dict[str, str] = {}
     for run_id in found.evaluation.run_ids:
@@ -185,7 +215,8 @@ def write_page(place: Place, found: Found, path: Path, *, title: str) -> None:
         if checked.head is not None:
             heads[run_id] = checked.head
     result = found.evaluation
-    page = render_report(result, title=title, heads=heads, simulated=result.simulated, notes=found.notes)
+    scope = Scope(tuple(read_asked(place.run_folder(run_id)) for run_id in result.run_ids), found.sources)
+    page = render_report(result, title=title, heads=heads, simulated=result.simulated, scope=scope, notes=found.notes)
     write_whole(path, lambda target: target.write_text(page, encoding="utf-8"))
 
 

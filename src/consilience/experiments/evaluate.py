@@ -375,6 +375,7 @@ def _about_rows(run_ids: Sequence[str], exposures: Sequence[str]) -> list[str]:
     found = []
     if 0 < len(made_up) < len(run_ids):
         found.append(f"Some runs are simulated or synthetic, others not: {', '.join(made_up)}.")
+    exposures = [] if len(made_up) == len(run_ids) else exposures  # simulated analysts were trained on nothing
     if list(exposures) == ["before"]:
         found.append("All items lie before the models' training cutoff: a model may have seen every answer.")
     if list(exposures) == ["unknown"]:

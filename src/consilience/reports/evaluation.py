@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import cast
+from dataclasses import replace
+from typing import Final, cast
 
 from consilience.experiments.evaluate import ArmResult, Comparison, Evaluation
-from consilience.experiments.predictions import STATUSES
+from consilience.experiments.predictions import SIMULATED_PREFIX, STATUSES
 from consilience.inference.intervals import ENOUGH, LEAST
+from consilience.reports.scope import Scope
 from consilience.reports.tables import ABSENT, Column, Record, Table, Value, count, dollars, percent, plain, points
 
 _FLAGS = {"few_clusters": "few clusters", "descriptive_only": "descriptive only", "no_interval": "no interval"}
+_ROUGH: Final = 50
+_ANY_RULE: Final = "any (one member)"
 
 
 def arm_record(result: ArmResult, evaluation: Evaluation, *, cost_ratio: float | None = None) -> dict[str, Value]:
@@ -69,8 +73,14 @@ def main_table(evaluation: Evaluation, comparison: Comparison | None = None) -> 
     return Table(_caption(evaluation, said), columns, _records(evaluation, comparison, comparison.arms))
 
 
-def rules_table(evaluation: Evaluation) -> Table:
-    """Return one row per arm and aggregation rule with every measure; coverage with Wilson intervals."""
+def rules_table(evaluation: Evaluation, scope: Scope | None = None) -> Table:
+    """Return one row per arm and aggregation rule with every measure; coverage with Wilson intervals.
+
+    Args:
+        evaluation: The evaluation.
+        scope: What was asked; with it an arm of one member has one row, since all rules give the same.
+    """
+    scope = scope or Scope()
     columns = (
         _ARM,
         Column("Rule", lambda r: str(r["aggregation"]), numeric=False),
@@ -88,22 +98,65 @@ def rules_table(evaluation: Evaluation) -> Table:
     )
     said = (
         "Every arm under every rule. Coverage with 95 % Wilson intervals; width is the median of (q95 − q05) / point. "
-        "Rules other than the primary one are for exploration."
-    )
-    return Table(
-        _caption(evaluation, said), columns, _records(evaluation, evaluation.overall, evaluation.overall.rules)
-    )
+        f"Rules other than the primary one are for exploration. {scope.weights()}"
+    ).strip()
+    lone = scope.lone_arms()
+    folded = {result.arm: replace(result, aggregation=_ANY_RULE) for result in evaluation.overall.arms}
+    results = [result for result in evaluation.overall.rules if result.arm not in lone]
+    results += [folded[arm] for arm in folded if arm in lone]
+    shown = tuple(sorted(results, key=lambda result: (result.arm, result.aggregation)))
+    return Table(_caption(evaluation, said), columns, _records(evaluation, evaluation.overall, shown))
 
 
-def outcomes_table(evaluation: Evaluation) -> Table:
-    """Return what came of every item, by name: no item is dropped and none is filled in."""
+def outcomes_table(evaluation: Evaluation, scope: Scope | None = None) -> Table:
+    """Return what came of every item, by name, and how many turns of members came to nothing.
+
+    Args:
+        evaluation: The evaluation.
+        scope: What was asked; without it the turns are unknown.
+    """
+    scope = scope or Scope()
     columns = (
         _ARM,
         Column("Items", lambda r: str(r["n_items"])),
         *(Column(status.replace("_", " ").capitalize(), lambda r, s=status: str(r[s])) for status in STATUSES),  # type: ignore[misc]
+        Column("Turns without answer", lambda r: scope.unanswered(str(r["arm"]))),
     )
-    said = "What came of every item. Errors and coverage are of the answered ones; nothing was filled in."
+    said = (
+        "What came of every item. Errors and coverage are of the answered ones; nothing was filled in. An item can be "
+        "answered although turns of some members have no answer: those members do not enter."
+    )
     return Table(_caption(evaluation, said), columns, _records(evaluation, evaluation.overall, evaluation.overall.arms))
+
+
+def asked_table(evaluation: Evaluation, scope: Scope) -> Table:
+    """Return one row per run: in which order who was asked, with which models and by which seed."""
+    records = tuple(
+        {
+            "arm": run.arm,
+            "simulated": run.run_id.startswith(SIMULATED_PREFIX),
+            "protocol": run.protocol,
+            "members": len(run.roles),
+            "roles": " ".join(run.roles),
+            "models": ", ".join(run.models),
+            "committee": run.committee,
+            "tier": run.tier,
+            "split": run.split,
+            "seed": run.seed,
+        }
+        for run in scope.runs
+    )
+    columns = (
+        _ARM,
+        Column("Order of asking", lambda r: str(r["protocol"]), numeric=False),
+        Column("Members", lambda r: str(r["members"])),
+        Column("Models", lambda r: str(r["models"]), numeric=False),
+        Column("Committee", lambda r: str(r["committee"]), numeric=False),
+        Column("Tier", lambda r: str(r["tier"]), numeric=False),
+        Column("Split", lambda r: str(r["split"] or ABSENT), numeric=False),
+        Column("Seed", lambda r: str(r["seed"])),
+    )
+    return Table(_caption(evaluation, "Who was asked, as the manifest of each run says."), columns, records)
 
 
 def runs_table(evaluation: Evaluation, heads: Mapping[str, str]) -> Table:
@@ -123,12 +176,13 @@ def describe_resampling(comparison: Comparison) -> str:
         return "There are no common items, so no differences."
     groups = drawn.clusters
     interval = "percentile" if groups.n_clusters >= ENOUGH else "standard error × t(G − 1)"
+    rough = " With so few items the interval is rough." if LEAST <= drawn.n_items < _ROUGH else ""
     if groups.n_clusters < LEAST:
-        interval = "none from one cluster"
+        interval, rough = "none from one cluster", ""
     return (
         f"Differences on n = {drawn.n_items:,} common items in G = {groups.n_clusters:,} clusters (largest "
         f"{percent(groups.largest_share, 0)} of items, effective number {groups.effective:.1f}); 95 % "
-        f"cluster-bootstrap interval ({interval}), B = {drawn.n_resamples:,}, seed {drawn.seed}."
+        f"cluster-bootstrap interval ({interval}), B = {drawn.n_resamples:,}, seed {drawn.seed}.{rough}"
     )
 
 

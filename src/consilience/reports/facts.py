@@ -19,6 +19,17 @@ class Fact:
     source: str = ""
 
 
+DEFINITIONS: Final = (
+    ("MdAPE", "median absolute percentage error: half of the answers are off by less than this share of the truth"),
+    ("PPE10", "share of the answers that are within 10 % of the truth; PPE20 the same for 20 %"),
+    (
+        "Coverage",
+        "share of the truths inside the stated interval: near 90 % for honest 90 % intervals, less for too narrow ones",
+    ),
+    ("Cost", "list price of every token, also of turns that came to nothing"),
+)
+"""What the columns of a report mean."""
+
 NOTICE: Final = (
     "Nothing on this page is a professional opinion of value, nor legal or investment advice. The roles are simulated "
     "analytic roles, not licensed professionals."

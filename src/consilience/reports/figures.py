@@ -9,11 +9,10 @@ from html import escape
 
 from consilience.reports.tables import plain
 
-_WIDTH = 400
-_MARGIN = 16
-_ROW = 42
-_AXIS = 46
-_LONGEST = 26
+_MARGIN = 4.0
+_ROW = 46
+_AXIS = 50
+_LONGEST = 22
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,8 @@ class ForestRow:
 def forest(rows: Sequence[ForestRow], *, title: str, axis: str) -> str:
     """Return a forest plot with one labelled line per row, a line at zero and an axis in percentage points.
 
-    Labels stand above their lines, so that the plot stays readable on a narrow screen.
+    Places along the axis are percentages of the width and all else is pixels, so that letters keep the size of the
+    page's text on any screen; labels stand above their lines, so that both have room on a narrow one.
 
     Args:
         rows: At least one.
@@ -55,12 +55,12 @@ def forest(rows: Sequence[ForestRow], *, title: str, axis: str) -> str:
     height = _ROW * len(rows) + _AXIS
 
     def at(value: float) -> str:
-        return f"{_MARGIN + (value - start) / (stop - start) * (_WIDTH - 2 * _MARGIN):.1f}"
+        return f"{_MARGIN + (value - start) / (stop - start) * (100 - 2 * _MARGIN):.2f}%"
 
     foot = _ROW * len(rows) + 6
     said = "; ".join(f"{row.label}: {row.text}" for row in rows)
     parts = [
-        f'<svg class="forest" viewBox="0 0 {_WIDTH} {height}" role="img" aria-labelledby="forest-t forest-d">',
+        f'<svg class="forest" width="100%" height="{height}" role="img" aria-labelledby="forest-t forest-d">',
         f'<title id="forest-t">{escape(plain(title))}</title>',
         f'<desc id="forest-d">{escape(plain(said))}</desc>',
         f'<line class="zero" x1="{at(0)}" x2="{at(0)}" y1="0" y2="{foot}"/>',
@@ -68,19 +68,17 @@ def forest(rows: Sequence[ForestRow], *, title: str, axis: str) -> str:
     ]
     for tick in ticks:
         parts.append(f'<line class="axis" x1="{at(tick)}" x2="{at(tick)}" y1="{foot}" y2="{foot + 4}"/>')
-        parts.append(f'<text x="{at(tick)}" y="{foot + 16}" text-anchor="middle">{_tick_text(tick, ticks)}</text>')
-    parts.append(f'<text x="{_WIDTH // 2}" y="{foot + 34}" text-anchor="middle">{escape(plain(axis))}</text>')
+        parts.append(f'<text x="{at(tick)}" y="{foot + 18}" text-anchor="middle">{_tick_text(tick, ticks)}</text>')
+    parts.append(f'<text x="50%" y="{foot + 38}" text-anchor="middle">{escape(plain(axis))}</text>')
     for place, row in enumerate(rows):
         top = _ROW * place
         name = row.label if len(row.label) <= _LONGEST else f"{row.label[: _LONGEST - 1]}…"
-        parts.append(f'<text class="label" x="0" y="{top + 14}">{escape(plain(name))}</text>')
-        parts.append(
-            f'<text class="label" x="{_WIDTH}" y="{top + 14}" text-anchor="end">{escape(plain(row.text))}</text>'
-        )
-        line = top + 28
+        parts.append(f'<text class="label" x="0" y="{top + 15}">{escape(plain(name))}</text>')
+        parts.append(f'<text class="label" x="100%" y="{top + 15}" text-anchor="end">{escape(plain(row.text))}</text>')
+        line = top + 30
         if row.low is not None and row.high is not None:
             parts.append(f'<line class="reach" x1="{at(row.low)}" x2="{at(row.high)}" y1="{line}" y2="{line}"/>')
-        parts.append(f'<circle class="point" cx="{at(row.point)}" cy="{line}" r="4.5"/>')
+        parts.append(f'<circle class="point" cx="{at(row.point)}" cy="{line}" r="5"/>')
     return "\n".join([*parts, "</svg>"])
 
 

@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from consilience.experiments.evaluate import Comparison, Evaluation
 from consilience.reports.evaluation import (
+    asked_table,
     describe_resampling,
     difference_text,
     main_table,
@@ -16,8 +17,9 @@ from consilience.reports.evaluation import (
     rules_table,
     runs_table,
 )
-from consilience.reports.facts import FACTS, NOTICE, Fact
+from consilience.reports.facts import DEFINITIONS, FACTS, NOTICE, Fact
 from consilience.reports.figures import ForestRow, forest
+from consilience.reports.scope import Scope, scope_facts
 from consilience.reports.tables import Table, plain
 
 _EXPOSURE = {
@@ -33,6 +35,7 @@ def render_report(
     title: str,
     heads: Mapping[str, str],
     simulated: bool,
+    scope: Scope | None = None,
     facts: Sequence[Fact] = FACTS,
     notes: Sequence[str] = (),
 ) -> str:
@@ -43,6 +46,7 @@ def render_report(
         title: Heading of the page.
         heads: Journal head hash by run id; a run that is absent is shown as unknown.
         simulated: Models or data are simulated; an evaluation of simulated runs says so whatever is passed.
+        scope: What was asked of whom about what; None where the runs' files are not at hand.
         facts: What readers are told about panels.
         notes: Sentences about the data, such as a declared later snapshot of attributes.
     """
@@ -55,6 +59,7 @@ def render_report(
         keep_trailing_newline=True,
     )
     overall = evaluation.overall
+    scope = scope or Scope()
     return environment.get_template("report.html.jinja").render(
         title=plain(title),
         simulated=simulated or evaluation.simulated,
@@ -63,14 +68,17 @@ def render_report(
         n_items=max(arm.n_items for arm in overall.arms),
         baseline=plain(evaluation.baseline_arm),
         warnings=[plain(text) for text in (*evaluation.warnings, *notes)],
+        asked=scope_facts(scope, primary=evaluation.primary),
+        who=_safe(asked_table(evaluation, scope)) if scope.runs else None,
+        terms=DEFINITIONS,
         main=_safe(main_table(evaluation)),
         figure=_forest(evaluation, overall),
         figure_caption=describe_resampling(overall),
-        outcomes=_safe(outcomes_table(evaluation)),
+        outcomes=_safe(outcomes_table(evaluation, scope)),
         exposure=[
             (_EXPOSURE[level], _safe(main_table(evaluation, part))) for level, part in evaluation.by_exposure.items()
         ],
-        rules=_safe(rules_table(evaluation)),
+        rules=_safe(rules_table(evaluation, scope)),
         runs=_safe(runs_table(evaluation, heads)),
         facts=facts,
         notice=NOTICE,
@@ -96,5 +104,5 @@ def _forest(evaluation: Evaluation, comparison: Comparison) -> Markup | None:
     if not rows:
         return None
     title = f"Difference in median absolute percentage error from {evaluation.baseline_arm}, in percentage points"
-    drawn = forest(rows, title=title, axis=f"percentage points of MdAPE; left of zero beats {evaluation.baseline_arm}")
+    drawn = forest(rows, title=title, axis="percentage points of MdAPE")
     return Markup(drawn)  # noqa: S704 - the figure writer has escaped every text

@@ -65,7 +65,7 @@ class Table:
 
     def to_html(self) -> str:
         """Return a ``<table>``; every cell carries its heading in ``data-label``, for narrow screens."""
-        labels = [escape(plain(column.label)) for column in self.columns]
+        labels = [escape(plain(column.label)).replace(" %", f"{_NARROW}%") for column in self.columns]
         kinds = [' class="num"' if column.numeric else "" for column in self.columns]
         head = "".join(f'<th scope="col"{kind}>{label}</th>' for label, kind in zip(labels, kinds, strict=True))
         body = []

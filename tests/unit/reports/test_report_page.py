@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from datetime import date
 from html.parser import HTMLParser
 
 import polars as pl
@@ -11,19 +12,55 @@ from consilience.experiments.predictions import predictions_frame
 from consilience.reports.evaluation import main_table, outcomes_table, rules_table, runs_table
 from consilience.reports.facts import FACTS
 from consilience.reports.html import render_report
+from consilience.reports.scope import Asked, Scope, Source
 
 ITEMS = [f"i{k:02d}" for k in range(24)]
 VOID = {"meta"}
 
 
-def evaluation(*, run: str = "_r", arm: str = "F_independent", exposures: tuple[str, ...] = ("unknown",)) -> Evaluation:
+RULES = ("mean", "median", "stacking")
+
+
+def asked(arm: str, *, roles: tuple[str, ...], abstained: int = 0) -> Asked:
+    return Asked(
+        run_id=f"_r{arm}",
+        arm=arm,
+        protocol="independent",
+        roles=roles,
+        models=("m-one", "m-two"),
+        committee="mixed_random",
+        tier="mid",
+        split="validation",
+        seed=77,
+        weights_source="none: fitted rules use equal weights",
+        turns={"answered": 24 * len(roles) - abstained, "abstained": abstained, "failed": 0},
+        questions=dict.fromkeys(ITEMS, "What is the price?"),
+        units=("EUR",),
+        first=date(2020, 1, 2),
+        last=date(2020, 3, 4),
+    )
+
+
+SCOPE = Scope(
+    (asked("E_single", roles=("generalist",)), asked("F_independent", roles=("a", "b", "c"), abstained=7)),
+    (Source("csv", "sales.csv", "cd" * 32, 480, places=(("town", ("Ashby", "Birch")),)),),
+)
+
+
+def evaluation(
+    *,
+    run: str = "_r",
+    arm: str = "F_independent",
+    exposures: tuple[str, ...] = ("unknown",),
+    rules: tuple[str, ...] = ("median",),
+) -> Evaluation:
     rows = [
         {
             "item_id": item,
             "split": "validation",
             "arm": name,
             "committee": "c",
-            "aggregation": "median",
+            "aggregation": rule,
             "run_id": f"{run}{name}",
             "status": "answered",
             "n_answered": 1,
@@ -34,6 +71,7 @@ def evaluation(*, run: str = "_r", arm: str = "F_independent", exposures: tuple[
         }
         for name, scale, cost in (("E_single", 2.0, 0.01), (arm, 1.0, None if arm == "X" else 0.12))
         for k, item in enumerate(ITEMS)
+        for rule in rules
     ]
     truth = pl.DataFrame({"item_id": ITEMS, "truth": [100.0] * len(ITEMS)})
     return evaluate(predictions_frame(rows), truth, n_resamples=200)
@@ -73,7 +111,7 @@ def test_every_table_with_errors_shows_cost_and_difference() -> None:
         assert "Points of MdAPE from E_single [95 %]" in labels
         assert table.caption.startswith("Simulated.")
         assert all("(simulated)" in row[0] for row in table.cells())
-    assert outcomes_table(told).cells()[0][1:] == ["24", "24", "0", "0", "0", "0"]
+    assert outcomes_table(told).cells()[0][1:] == ["24", "24", "0", "0", "0", "0", "unknown"]
 
 
 def test_the_main_table_reads_as_the_numbers_are() -> None:
@@ -123,6 +161,47 @@ def test_readers_are_told_the_facts_and_where_the_record_is() -> None:
     assert "One later snapshot." in html
     assert "ab" * 32 in html
     assert runs_table(told, {}).cells()[0][1] == "unknown"
+
+
+def test_the_page_says_what_was_asked_of_whom_about_what() -> None:
+    html = page(evaluation(), scope=SCOPE)
+    for part in ("sales.csv", "csv, 480 rows", "cdcdcdcdcdcd", "town: Ashby, Birch", "2020-01-02 to 2020-03-04"):
+        assert part in html
+    for part in (
+        "<dd>EUR</dd>",
+        "m-one, m-two",
+        "mixed_random",
+        ">77<",
+        "24 questions such as",
+        "No weights were fitted",
+    ):
+        assert part in html
+    assert "What was asked" not in page(evaluation())
+
+
+def test_the_measures_are_defined_and_few_items_are_called_few() -> None:
+    html = page(evaluation())
+    for term in ("MdAPE", "PPE10", "Coverage", "Cost"):
+        assert f"<dt>{term}</dt>" in html
+    assert "With so few items the interval is rough." in html
+
+
+def test_a_lone_member_has_one_row_and_a_panel_one_per_rule() -> None:
+    told = evaluation(rules=RULES)
+    rows = rules_table(told, SCOPE).cells()
+    assert [row[1] for row in rows] == ["any (one member)", *RULES]
+    assert "No weights were fitted" in rules_table(told, SCOPE).caption
+    assert len(rules_table(told).records) == 2 * len(RULES)
+
+
+def test_turns_without_an_answer_are_counted_by_kind() -> None:
+    cells = outcomes_table(evaluation(), SCOPE).cells()
+    assert [row[-1] for row in cells] == ["0 of 24", "7 abstained of 72"]
+
+
+def test_a_simulated_run_is_not_warned_of_training() -> None:
+    assert "training cutoff" not in page(evaluation())
+    assert "training cutoff" in page(evaluation(run="r"))
 
 
 def test_exposure_is_shown_where_it_varies() -> None:
