@@ -62,7 +62,7 @@ def _live(name: str, spec: ModelSpec, environ: Mapping[str, str]) -> Model:
             f"model {name} has no base_url", hint="Add it to the model, such as http://127.0.0.1:8000/v1."
         )
     key = _key(name, spec.key_variable, environ) if spec.key_variable else NO_KEY
-    return Compatible(name, spec.base_url, key)
+    return Compatible(name, spec.base_url, key, spec.key_variable)
 
 
 def _key(name: str, variable: str, environ: Mapping[str, str]) -> str:
@@ -71,6 +71,11 @@ def _key(name: str, variable: str, environ: Mapping[str, str]) -> str:
         raise ConfigError(
             f"model {name} needs a key and {variable} is not set",
             hint=f"Set {variable} in the environment or in .env, or leave --live out for simulated analysts.",
+        )
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        raise ConfigError(
+            f"{variable}, the key of model {name}, holds characters that no key has",
+            hint=f"Set {variable} to the key alone, without quotes, spaces or line breaks.",
         )
     return key
 

@@ -10,12 +10,25 @@ from typing import Any
 from consilience.core.canonical import canonical_json, tagged_hash
 from consilience.models.base import Identity
 from consilience.models.request import Block, Completion, Contract, Message, Request, StopReason, Usage
-from consilience.models.vendor import Vendor, counts, host_of, json_body, lost_error, status_error
+from consilience.models.vendor import (
+    Vendor,
+    bill,
+    check_sendable,
+    counts,
+    fields,
+    host_of,
+    json_body,
+    lost_error,
+    objects,
+    status_error,
+)
 
-VENDOR = Vendor("the server", "CONSILIENCE_COMPATIBLE_API_KEY")
 API_VERSION = "v1"
 ADAPTER_VERSION = "1"
+NO_VARIABLE = "the key_variable of this model in consilience.yaml"
 PROBE_WORD = "basalt"
+PROBE_TOKENS = 1_024
+"""Room for models that reason before they answer."""
 PROBE_SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {"word": {"type": "string", "enum": [PROBE_WORD]}},
@@ -36,14 +49,18 @@ class Compatible:
         id: Model id on the server.
         base_url: The server, with ``/v1``.
         api_key: Sent with every call; servers without keys ignore it.
+        key_variable: Environment variable that holds the key; None where the server takes none.
         takes_schema: Whether the server enforces schemas; None until learnt.
+        served_as: What the server calls the model; None until learnt.
         min_cacheable_tokens: None: what the server caches is its own business.
     """
 
     id: str
     base_url: str
     api_key: str = field(default="none", repr=False)
+    key_variable: str | None = None
     takes_schema: bool | None = None
+    served_as: str | None = None
     min_cacheable_tokens: int | None = None
     _client: Any = field(default=None, repr=False)
 
@@ -63,21 +80,27 @@ class Compatible:
             messages=(Message("user", (Block("Say hello.", cache=False),)),),
             tools=(),
             contract=contract,
-            max_output_tokens=64,
+            max_output_tokens=PROBE_TOKENS,
             effort="low",
             sampling=None,
             replicate=0,
         )
 
     def learn(self, completion: Completion) -> None:
-        """Note from the answer to the probe whether schemas are enforced."""
+        """Note from the answer to the probe whether schemas are enforced, and what the server calls the model."""
+        self.served_as = completion.raw.get("model")
         try:
             self.takes_schema = json.loads(completion.text) == {"word": PROBE_WORD}
         except ValueError:
             self.takes_schema = False
 
     def wire_body(self, request: Request) -> dict[str, Any]:
-        """Return the exact body."""
+        """Return the exact body.
+
+        Raises:
+            PlanError: A text cannot be sent.
+        """
+        check_sendable(request)
         system = "\n\n".join(block.text for block in request.system)
         body: dict[str, Any] = {
             "model": self.id,
@@ -106,6 +129,20 @@ class Compatible:
             return ""
         return f"\n\nThe JSON object must fit this JSON schema:\n{canonical_json(contract.schema).decode()}\n"
 
+    def client(self) -> Any:
+        """Return the SDK's client, made once; its own retries are off, so that every try is recorded."""
+        if self._client is None:
+            import openai  # noqa: PLC0415 - heavy, only for live calls
+
+            self._client = openai.AsyncOpenAI(api_key=self.api_key, base_url=self.base_url, max_retries=0, timeout=None)
+        return self._client
+
+    async def close(self) -> None:
+        """Close the connections; the next call opens others."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
     async def complete(self, request: Request) -> Completion:
         """Call the model once.
 
@@ -115,30 +152,35 @@ class Compatible:
         """
         import openai  # noqa: PLC0415 - heavy, only for live calls
 
-        if self._client is None:
-            self._client = openai.AsyncOpenAI(api_key=self.api_key, base_url=self.base_url, max_retries=0, timeout=None)
+        vendor = Vendor(f"the server {host_of(self.base_url)}", self.key_variable or NO_VARIABLE, self.api_key)
         body = self.wire_body(request)
         try:
-            response = await self._client.chat.completions.with_raw_response.create(
+            response = await self.client().chat.completions.with_raw_response.create(
                 model=body.pop("model"), messages=body.pop("messages"), extra_body=body
             )
             text = response.text
         except openai.APIStatusError as error:
-            raise status_error(VENDOR, self.id, error.status_code, error.body, error.response.headers) from None
+            raise status_error(vendor, self.id, error.status_code, error.body, error.response.headers) from None
         except openai.APIError as error:
-            raise lost_error(VENDOR, self.id, type(error).__name__) from None
+            raise lost_error(vendor, self.id, type(error).__name__) from None
+        answered = json_body(text, vendor, self.id)
         return completion_of(
-            json_body(text, VENDOR, self.id),
-            model=self.id,
+            answered,
+            model=self._named(answered.get("model")),
             request_id=response.request_id,
             latency_s=response.elapsed.total_seconds(),
         )
 
+    def _named(self, said: Any) -> str:
+        """Return our id for the model that answered: servers name theirs as they like, but each always alike."""
+        ours = said is None or said == self.id or self.served_as in {None, said}
+        return self.id if ours else str(said)
+
 
 def completion_of(body: dict[str, Any], *, model: str, request_id: str | None, latency_s: float) -> Completion:
-    """Return a Chat Completions response in our terms."""
-    choice: dict[str, Any] = next(iter(body.get("choices") or ()), {})
-    message = choice.get("message") or {}
+    """Return a Chat Completions response in our terms; what the server calls the model is in ``raw``."""
+    choice = next(iter(objects(body.get("choices"))), {})
+    message = fields(choice.get("message"))
     refusal = message.get("refusal")
     return Completion(
         text=str(message.get("content") or refusal or ""),
@@ -146,7 +188,7 @@ def completion_of(body: dict[str, Any], *, model: str, request_id: str | None, l
         usage=usage_of(body.get("usage")),
         request_id=request_id,
         latency_s=latency_s,
-        model=model,  # servers name their models as they like; what they said is in `raw`
+        model=model,
         raw={"id": body.get("id"), "finish_reason": choice.get("finish_reason"), "model": body.get("model")},
     )
 
@@ -164,9 +206,9 @@ def usage_of(usage: Any) -> Usage | None:
     if known is None:
         return None
     total, output = known
-    inner, outer = usage.get("prompt_tokens_details") or {}, usage.get("completion_tokens_details") or {}
+    inner, outer = fields(usage.get("prompt_tokens_details")), fields(usage.get("completion_tokens_details"))
     details = counts(inner.get("cached_tokens") or 0, outer.get("reasoning_tokens") or 0)
     if details is None:
         return None
     read, thought = details
-    return Usage(total - read, read, 0, 0, output - thought, thought)
+    return bill(total - read, read, 0, 0, output - thought, thought)

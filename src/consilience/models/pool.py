@@ -154,13 +154,15 @@ class ModelPool:
         request, began = leaving.request, anyio.current_time()
         throttle = self._throttles[request.model]
         prefixes = cacheable_prefixes(request, leaving.model.min_cacheable_tokens)
-        async with self._warmth.around(prefixes) as filled, throttle.slot(_expected_tokens(request)):
+        async with self._warmth.around(prefixes) as filled, throttle.slot(_expected_tokens(request)) as heard:
             waited = anyio.current_time() - began
             seconds = min(self._limits.attempt_s, left)
             outcome, charged = await self._attempt(leaving, asked, partial(self._directly, leaving, seconds))
             if isinstance(outcome, _Answer):
                 filled()
-        throttle.heard(None if isinstance(outcome, _Answer) else outcome.status)
+                heard(None)
+            elif outcome.status is not None:
+                heard(outcome.status)
         return outcome, charged, waited
 
     def _wait(self, error: ModelError, number: int) -> float | None:

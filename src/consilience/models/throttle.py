@@ -22,26 +22,41 @@ class Aimd:
     Attributes:
         most: The configured limit, never passed.
         limit: The limit in force, at least 1.
+        cuts: How often it was halved; a call notes the number when it leaves.
 
     Example:
         >>> aimd = Aimd(8)
-        >>> aimd.limited(); aimd.limited()
+        >>> aimd.limited(since=0); aimd.limited(since=0); aimd.limited(since=0); aimd.limited(since=0)
         >>> aimd.limit
         4.0
     """
 
     most: int
     limit: float = 0.0
+    cuts: int = 0
     _in_a_row: int = 0
 
     def __post_init__(self) -> None:
         self.limit = float(self.most)
 
-    def limited(self) -> None:
-        """Note a 429: when they are sustained, halve the limit and count anew."""
+    @property
+    def slots(self) -> int:
+        """How many calls may be in flight."""
+        return int(self.limit)
+
+    def limited(self, *, since: int) -> None:
+        """Note a 429: when they are sustained, halve the limit and count anew.
+
+        Args:
+            since: `cuts` when the call left; what left before the last cut says nothing about the limit in force, or
+                one burst would cut it to one.
+        """
+        if since < self.cuts:
+            return
         self._in_a_row += 1
         if self._in_a_row >= SUSTAINED:
             self.limit = max(1.0, self.limit / 2)
+            self.cuts += 1
             self._in_a_row = 0
 
     def answered(self) -> None:
@@ -142,49 +157,52 @@ class Throttle:
         self._waiting: deque[anyio.Event] = deque()
 
     @asynccontextmanager
-    async def slot(self, tokens: int) -> AsyncIterator[None]:
-        """Hold a slot for one call of about so many tokens, waiting in turn for it."""
-        await self._enter(tokens)
+    async def slot(self, tokens: int) -> AsyncIterator[Callable[[int | None], None]]:
+        """Hold a slot for one call of about so many tokens, waiting in turn for it.
+
+        The caller tells what it is given what the call came to: a status, or None for an answer.
+        """
+        await self._enter()
         try:
-            yield
+            await self._keep_rates(tokens)
+            left = self.aimd.cuts
+
+            def heard(status: int | None) -> None:
+                if status == TOO_MANY:
+                    self.aimd.limited(since=left)
+                elif status is None:
+                    self.aimd.answered()
+
+            yield heard
         finally:
-            self.in_flight -= 1
-            self._wake()
+            self._leave()
 
-    def heard(self, status: int | None) -> None:
-        """Note what a call came to: 429, another status, or None for an answer."""
-        if status == TOO_MANY:
-            self.aimd.limited()
-        elif status is None:
-            self.aimd.answered()
-
-    async def _enter(self, tokens: int) -> None:
-        while self.in_flight >= max(1, int(self.aimd.limit)):
-            turn = anyio.Event()
-            self._waiting.append(turn)
-            try:
-                await turn.wait()
-            except BaseException:
-                if turn.is_set():
-                    self._wake()
-                else:
-                    self._waiting.remove(turn)
-                raise
-        self.in_flight += 1
+    async def _enter(self) -> None:
+        if not self._waiting and self.in_flight < self.aimd.slots:
+            self.in_flight += 1
+            return
+        turn = anyio.Event()
+        self._waiting.append(turn)
         try:
-            now = self._clock()
-            while (pause := max(self._requests.wait(1, now=now), self._tokens.wait(tokens, now=now))) > 0:
-                await anyio.sleep(pause)
-                now = self._clock()
-            self._requests.add(1, now=now)
-            self._tokens.add(tokens, now=now)
+            await turn.wait()
         except BaseException:
-            self.in_flight -= 1
-            self._wake()
+            if turn.is_set():
+                self._leave()
+            else:
+                self._waiting.remove(turn)
             raise
 
-    def _wake(self) -> None:
-        free = int(self.aimd.limit) - self.in_flight
-        while self._waiting and free > 0:
+    def _leave(self) -> None:
+        """Give a slot back, and every free one to whoever has waited longest."""
+        self.in_flight -= 1
+        while self._waiting and self.in_flight < self.aimd.slots:
+            self.in_flight += 1
             self._waiting.popleft().set()
-            free -= 1
+
+    async def _keep_rates(self, tokens: int) -> None:
+        now = self._clock()
+        while (pause := max(self._requests.wait(1, now=now), self._tokens.wait(tokens, now=now))) > 0:
+            await anyio.sleep(pause)
+            now = self._clock()
+        self._requests.add(1, now=now)
+        self._tokens.add(tokens, now=now)

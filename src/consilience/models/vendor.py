@@ -10,7 +10,6 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from consilience.core.canonical import canonical_json
 from consilience.errors import AccountError, FinalModelError, ModelError, PlanError, TransientModelError
 from consilience.models.request import Request, Usage
 
@@ -26,12 +25,12 @@ class Vendor:
 
     Attributes:
         name: As users know it.
-        key_variable: Environment variable that holds the key; None where the server takes none.
+        key_variable: Environment variable that holds the key.
         secret: The key, so that a server that repeats it in an error tells it nobody else.
     """
 
     name: str
-    key_variable: str | None
+    key_variable: str
     secret: str = field(default="", repr=False)
 
     def holding(self, secret: str) -> Vendor:
@@ -98,17 +97,14 @@ def status_error(vendor: Vendor, model: str, status: int, body: Any, headers: Ma
     said = _message(vendor, body)
     what = f"{vendor.name} refused a call of {model} with status {status}: {said}"
     code = _code(body)
-    if any(word in code for word in ("quota", "billing", "spend_limit")):
+    if any(word in code for word in ("quota", "billing", "spend_limit")) or "credit balance" in said:
         return AccountError(what, hint=f"Add credit to the {vendor.name} account or raise its limit.", status=status)
     if status in HEALING or status >= 500:
         hint = "It was tried again as often as the limits allow; run the same command later to resume."
         wait = retry_after(headers, now=datetime.now(UTC))
         return TransientModelError(what, hint=hint, status=status, retry_after_s=wait)
-    if "credit balance" in said:  # one of the vendors says so with status 400
-        return AccountError(what, hint=f"Add credit to the {vendor.name} account.", status=status)
-    key = vendor.key_variable or "key_variable of the model, in consilience.yaml,"
     advice = {
-        401: f"Set {key} to a valid key.",
+        401: f"Set {vendor.key_variable} to a valid key.",
         402: f"Add credit to the {vendor.name} account.",
         403: f"The key may not use this model: ask the {vendor.name} account's owner.",
         404: f"Check the id {model} in the catalogue with: consilience providers-check.",
@@ -193,7 +189,7 @@ def objects(value: Any) -> list[dict[str, Any]]:
 def _message(vendor: Vendor, body: Any) -> str:
     error = body.get("error", body) if isinstance(body, dict) else body
     said = error.get("message") if isinstance(error, dict) else error
-    text = said if isinstance(said, str) else canonical_json(said).decode() if said is not None else "no message"
+    text = said if isinstance(said, str) else json.dumps(said) if said is not None else "no message"
     return vendor.clean(" ".join(text.split()))[:MAX_BODY_IN_MESSAGE]
 
 

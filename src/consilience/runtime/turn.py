@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -28,6 +29,8 @@ from consilience.models.calls import Asked, Call, Pending
 from consilience.models.pool import ModelPool
 from consilience.models.request import Block, Completion, Message, Request, completion_from_json
 
+_DATED = re.compile(r"-\d{4}-?\d{2}-?\d{2}")
+"""What a vendor adds to the id of the model asked when it names the release that answered."""
 MEND = "Your last reply was refused for the errors above. Give the whole reply again, mended, as the TASK line asks."
 
 
@@ -201,7 +204,7 @@ class TurnTaker:
 
 def _ended_early(reply: Completion, asked: str) -> Abstained | Failed | None:
     """Return what a reply comes to that is not to be read at all: another model's, a refusal, an unknown end."""
-    if reply.model != asked and not reply.model.startswith(f"{asked}-"):  # a dated release is the model asked
+    if reply.model != asked and not _DATED.fullmatch(reply.model.removeprefix(asked)):
         return Failed(error="OtherModel", message=f"{asked} was asked and {reply.model} answered")
     if reply.stop_reason == "refusal":
         reason = reply.text.strip()[:500] or "the model refused without a reason"
