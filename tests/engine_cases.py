@@ -23,7 +23,7 @@ from consilience.experiments.runner import run_arm
 from consilience.journal.events import AttemptError, AttemptLost, AttemptReserved, AttemptResponse, Record
 from consilience.journal.reader import read_events
 from consilience.models.base import Model
-from consilience.models.pool import Limits
+from consilience.models.calls import Limits
 from consilience.models.prices import Catalogue, ModelSpec, Price
 from consilience.models.request import Request
 from consilience.models.scripted import Reply, Scripted, prompt_text
@@ -120,7 +120,7 @@ def make_plan(
         "tasks": {
             kind: f"{kind} (round ${{round}}). You are ${{seat}}." for kind in ("estimate", "critique", "revision")
         },
-        "packets": {item.question.id: item.packet.digest for item in items},
+        "items": {item.question.id: item.digest for item in items},
         "narrow": (),
         "dropped": (),
     }

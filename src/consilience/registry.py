@@ -31,8 +31,9 @@ def nearest(word: str, known: Iterable[str]) -> str:
         'Did you mean "median"? Known: mean, median.'
     """
     names = sorted(known)
-    close = difflib.get_close_matches(word, names, n=1, cutoff=0.5)
-    guess = f'Did you mean "{close[0]}"? ' if close else ""
+    folded = {name.casefold(): name for name in names}
+    close = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=0.6)
+    guess = f'Did you mean "{folded[close[0]]}"? ' if close else ""
     return f"{guess}Known: {', '.join(names)}."
 
 

@@ -23,7 +23,7 @@ from consilience.journal.events import AttemptReserved, AttemptResponse, RunFini
 from consilience.journal.lock import RunLock
 from consilience.journal.verify import verify
 from consilience.models.base import call_key
-from consilience.models.pool import Stop
+from consilience.models.calls import Stop
 from consilience.models.request import Request
 from consilience.models.scripted import Reply, Scripted
 from engine_cases import (
@@ -193,7 +193,7 @@ def test_changed_evidence_stops_the_run(tmp_path: Path) -> None:
     run = tmp_path / "run"
     stopped_run(run)
     changed = [make_item(number, notes=("New.",)) for number in (1, 2, 3)]
-    with pytest.raises(ResumeMismatchError, match=r"plan\.packets\.item-01"):
+    with pytest.raises(ResumeMismatchError, match=r"plan\.items\.item-01"):
         carry_out(run, make_plan(changed), changed, panel())
 
 

@@ -87,32 +87,35 @@ def verify(
     head: Annotated[str | None, typer.Option(help="A head hash noted elsewhere, such as in a report.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Check every byte of a run's journal; the first bad record is named."""
-    from consilience.journal.verify import verify as verified  # noqa: PLC0415 - not needed for --help
+    """Check every file of a run: its journal byte for byte, the others against what the journal says of them."""
+    from consilience.experiments.verification import verify_run  # noqa: PLC0415 - heavy
 
     folder = place_of(context).run_folder(run)
-    found = verified(folder, head)
+    checked = verify_run(folder, head)
+    found, error = checked.journal, checked.error()
     bad = found.first_bad
     lines = [
         f"{titled(folder)}: {found.records:,} records are byte for byte as written",
         f"head {found.head}",
         "finished" if found.finished else "not finished: its command resumes it",
+        *(str(finding) for finding in checked.files),
     ]
     show(
         {
             "run_id": folder.name,
             "simulated": is_simulated(folder),
-            "ok": found.ok,
+            "ok": checked.ok,
             "records": found.records,
             "head": found.head,
             "finished": found.finished,
             "first_bad": None if bad is None else dict(vars(bad)),
+            "files": [dict(vars(finding)) for finding in checked.files],
         },
         *(lines if found.ok else [f"{titled(folder)}: damaged after {found.records:,} good records"]),
         as_json=as_json,
     )
-    if bad is not None:
-        raise bad.error()
+    if error is not None:
+        raise error
 
 
 def ledger(

@@ -140,6 +140,10 @@ class Item(Strict):
         truth: The number, 0/1, or option id that turned out right; None where unknown.
         strata: Grouping columns for samples and reports, such as class or price tercile.
         cluster: The unit whose errors are shared (parcel, municipality, question).
+
+    Raises:
+        ValueError: The packet is of another question, or the truth is none its kind of question can have: a number
+            (above 0 on the log scale), 0 or 1, or an option id.
     """
 
     question: Question
@@ -153,3 +157,29 @@ class Item(Strict):
         if self.question.id != self.packet.item_id:
             raise ValueError(f"question {self.question.id} has the packet of {self.packet.item_id}")
         return self
+
+    @model_validator(mode="after")
+    def _truth_of_the_kind(self) -> Self:
+        problem = None if self.truth is None else _unfit_truth(self.question, self.truth)
+        if problem is not None:
+            raise ValueError(f"truth {self.truth!r} {problem}")
+        return self
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of what is asked: question and packet. Truth, strata and cluster are for those who evaluate."""
+        return tagged_hash("item", {"question": self.question.model_dump(mode="json"), "packet": self.packet.digest})
+
+
+def _unfit_truth(question: Question, truth: float | str) -> str | None:
+    """Return why a truth cannot be the answer to a question, or None when it can."""
+    if question.options:
+        known = [option.id for option in question.options]
+        return None if truth in known else f"is no option id; known: {', '.join(known)}"
+    if isinstance(truth, str):
+        return f"is a text, but a question of kind {question.kind} has a number as its truth"
+    if question.kind == "probability" and truth not in {0, 1}:
+        return "is neither 0 nor 1, which is how a yes-no question turns out"
+    if question.scale == "log" and truth <= 0:
+        return "is not above 0, as the scale of the question is log"
+    return None

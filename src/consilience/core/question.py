@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+ID_PATTERN = r"^[A-Za-z0-9_.-]{1,128}$"
+UNFIT_ID_PATTERN = r"(?i)^(?:\.|(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|$))"
+"""Ids that are hidden or no files at all on some system, though they match `ID_PATTERN`."""
 
 Kind = Literal["estimate", "probability", "distribution", "choice"]
 
@@ -27,7 +32,7 @@ class Question(Strict):
     """A question with the kind of answer it takes.
 
     Attributes:
-        id: The item's id; names files, so it holds no path separators.
+        id: The item's id; names files, so it holds no path separators, begins with no dot and is no device's name.
         text: What is asked. Hostile data for every prompt.
         kind: The kind of answer.
         scale: For estimates: ``log`` (positive quantities such as prices) or ``linear``.
@@ -37,14 +42,15 @@ class Question(Strict):
         options: For distributions and choices: at least two, with distinct ids.
 
     Raises:
-        ValueError: Options are missing, superfluous or share an id, or the bounds contradict the scale.
+        ValueError: The id cannot name a file, options are missing, superfluous or share an id, or the bounds
+            contradict the scale.
 
     Example:
         >>> Question(id="q1", text="Price of the house?", kind="estimate", scale="log", unit="USD").kind
         'estimate'
     """
 
-    id: str = Field(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9_.-]+$")
+    id: str = Field(pattern=ID_PATTERN)
     text: str = Field(min_length=1)
     kind: Kind
     scale: Literal["log", "linear"] = "linear"
@@ -52,6 +58,13 @@ class Question(Strict):
     lower: float | None = None
     upper: float | None = None
     options: tuple[Option, ...] = ()
+
+    @field_validator("id")
+    @classmethod
+    def _names_a_file(cls, value: str) -> str:
+        if re.match(UNFIT_ID_PATTERN, value):
+            raise ValueError(f'"{value}" cannot name a file: it begins with a dot or is a device on some systems')
+        return value
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -88,7 +88,7 @@ def manifest(
         "panel_warnings": list(plan.warnings()),
         "deviations": list(accepted),
         "third_party": PROTOCOLS.third_party(),
-        "configuration": plan.model_dump(mode="json", exclude={"preamble", "output_rules", "tasks", "packets"}),
+        "configuration": plan.model_dump(mode="json", exclude={"preamble", "output_rules", "tasks", "items"}),
         "journal_head": head,
     }
 

@@ -62,7 +62,7 @@ class Plan(BaseModel):
         preamble: Shared text of the application's roles.
         output_rules: Shared text on how to reply.
         tasks: Task template by turn kind.
-        packets: Packet digest by item.
+        items: Digest of question and packet by item.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -84,7 +84,7 @@ class Plan(BaseModel):
     preamble: str
     output_rules: str
     tasks: dict[TurnKind, str]
-    packets: dict[str, str]
+    items: dict[str, str]
 
     @property
     def simulated(self) -> bool:
@@ -115,7 +115,7 @@ class Plan(BaseModel):
             max_output_tokens=self.max_output_tokens,
             assumed_output_tokens=load_budgets().assumed_output_tokens,
             effort=self.effort,
-            reuse_system=later_turns or len(self.packets) > 1,
+            reuse_system=later_turns or len(self.items) > 1,
             reuse_view=later_turns,
         )
 
@@ -127,7 +127,7 @@ class Plan(BaseModel):
     def warnings(self) -> tuple[str, ...]:
         """Return what makes the panel less than one; recorded, not refused."""
         narrow = tuple(f"{role} sees no more than one section of the evidence" for role in self.narrow)
-        return (*diversity_warnings(self.seats(next(iter(self.packets)))), *narrow) if len(self.roles) > 1 else narrow
+        return (*diversity_warnings(self.seats(next(iter(self.items)))), *narrow) if len(self.roles) > 1 else narrow
 
 
 def committee_models(committee: str, *, tier: str, catalogue: Catalogue) -> tuple[str, ...]:
@@ -224,7 +224,7 @@ def make_plan(application: Application, items: Sequence[Item], choices: Choices,
         preamble=prompts.preamble,
         output_rules=prompts.output_rules,
         tasks=dict(prompts.tasks),
-        packets={item.question.id: item.packet.digest for item in sorted(items, key=lambda item: item.question.id)},
+        items={item.question.id: item.digest for item in sorted(items, key=lambda item: item.question.id)},
     )
 
 
@@ -243,6 +243,14 @@ def _check_items(items: Sequence[Item], protocol: Protocol) -> None:
     if len(set(ids)) != len(ids):
         twice = next(name for name in ids if ids.count(name) > 1)
         raise PlanError(f"two items are called {twice}", hint="Give every question its own id.")
+    alike = {name.casefold(): name for name in ids}
+    for name in ids:
+        other = alike[name.casefold()]
+        if other != name:
+            raise PlanError(
+                f"the items {name} and {other} differ only in case, so their files would be one on some systems",
+                hint="Give every question its own id.",
+            )
     for kind in sorted({item.question.kind for item in items}):
         if kind not in protocol.kinds:
             raise PlanError(f"protocol {protocol.name} does not serve {kind} questions", hint="Choose another arm.")

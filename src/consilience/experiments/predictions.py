@@ -12,8 +12,9 @@ import polars as pl
 from polars.exceptions import PolarsError
 
 from consilience.aggregation.answers import OPTION_PREFIX
+from consilience.core.canonical import sha256_hex
 from consilience.errors import ConfigError, DataError
-from consilience.experiments.storage import write_whole
+from consilience.experiments.storage import write_frame
 from consilience.registry import nearest
 
 QUANTILES: Final = ("q05", "q25", "q50", "q75", "q95")
@@ -130,15 +131,18 @@ def validate_predictions(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.sort(_KEY)
 
 
-def write_predictions(frame: pl.DataFrame, path: Path) -> None:
-    """Write checked predictions as Parquet, whole or not at all; the same rows give the same bytes.
+def write_predictions(frame: pl.DataFrame, path: Path) -> str:
+    """Write checked predictions as Parquet, whole or not at all, and return the SHA-256 of the file.
+
+    The same rows give the same bytes.
 
     Raises:
         DataError: As `validate_predictions`, or the folder cannot be written or the disk is full.
     """
     # Statistics and chunks would let equal rows differ in bytes.
     whole = validate_predictions(frame).rechunk()
-    write_whole(path, lambda target: whole.write_parquet(target, compression="zstd", statistics=False))
+    write_frame(whole, path, statistics=False)
+    return sha256_hex(path.read_bytes())
 
 
 def read_predictions(path: Path) -> pl.DataFrame:
@@ -150,7 +154,8 @@ def read_predictions(path: Path) -> pl.DataFrame:
     if not path.is_file():
         raise DataError(f"there is no file {path}", hint="The run has not finished; run the same command again.")
     try:
-        frame = pl.read_parquet(path)
+        with path.open("rb") as file:
+            frame = pl.read_parquet(file)
     except (PolarsError, OSError) as error:
         raise DataError(
             f"{path} is no readable Parquet: {str(error).splitlines()[0]}",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
+import json
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -15,22 +18,26 @@ MAX_LINE_BYTES = 5_000_000
 def read_questions(path: Path) -> list[Item]:
     """Return the items of a JSONL file: ``question``, ``packet``, and where known ``truth``, ``strata``, ``cluster``.
 
+    A byte-order mark before the first line and empty lines are passed over. The packets of a run are such lines too.
+
     Raises:
-        DataError: The file cannot be read, holds nothing, or a line is no item; line and field are named.
+        DataError: The file cannot be read, holds nothing, a line is no item, or two ids are equal or differ only in
+            case; line, item and field are named.
     """
     items: list[Item] = []
     lines: dict[str, int] = {}
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, start=1):
-                if not line.strip():
+                text = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+                if not text.strip():
                     continue
-                item = _item(line, where=f"{path}, line {number}")
-                before = lines.setdefault(item.question.id, number)
+                item = _item(text, where=f"{path}, line {number}")
+                before = lines.setdefault(item.question.id.casefold(), number)
                 if before != number:
                     raise DataError(
                         f"{path}, line {number}: the id {item.question.id} stands on line {before} already",
-                        hint="Give every question its own id.",
+                        hint="Give every question its own id; upper and lower case count as the same.",
                     )
                 items.append(item)
     except OSError as error:
@@ -38,6 +45,11 @@ def read_questions(path: Path) -> list[Item]:
     if not items:
         raise DataError(f"{path} holds no question", hint="Write one JSON object per line.")
     return items
+
+
+def question_line(item: Item) -> dict[str, Any]:
+    """Return an item as `read_questions` reads it, without what only an evaluation may know (truth, cluster)."""
+    return item.model_dump(mode="json", include={"question", "packet", "strata"})
 
 
 def _item(line: bytes, *, where: str) -> Item:
@@ -51,5 +63,14 @@ def _item(line: bytes, *, where: str) -> Item:
         problem = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in problem["loc"]) or "the line"
         raise DataError(
-            f"{where}: {place}: {problem['msg']}", hint="Mend the line; nothing was read in part."
+            f"{where}{_named(line)}: {place}: {problem['msg']}", hint="Mend the line; nothing was read in part."
         ) from error
+
+
+def _named(line: bytes) -> str:
+    """Return the item's id for a message, as far as the line tells it."""
+    try:
+        found = json.loads(line)["question"]["id"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return ""
+    return f" (item {found})" if isinstance(found, str) else ""

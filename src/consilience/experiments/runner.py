@@ -336,7 +336,8 @@ class _Run:
             self.journal.append(RunStopped(reason=reason, message=str(self.stopped_by)))
         else:
             digest = write_predictions(self._predictions, self.job.folder / "predictions.parquet")
-            self.journal.finish({"items": dict(self.statuses), "turns": dict(self.turns), "predictions_sha256": digest})
+            counts = {"items": self.statuses, "turns": self.turns, "tokens": self.buckets}
+            self.journal.finish({**counts, "predictions_sha256": digest})
 
     @cached_property
     def _predictions(self) -> pl.DataFrame:

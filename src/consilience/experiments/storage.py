@@ -6,10 +6,27 @@ import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from consilience.core.canonical import canonical_json
+from consilience.core.canonical import canonical_json, sha256_hex
 from consilience.errors import DataError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def write_frame(frame: pl.DataFrame, path: Path, *, statistics: bool) -> None:
+    """Write a frame as Parquet, whole or not at all.
+
+    Raises:
+        DataError: The folder cannot be written or the disk is full; the old file is as it was.
+    """
+
+    def write(target: Path) -> None:
+        with target.open("wb") as file:  # polars itself opens no path that is not UTF-8
+            frame.write_parquet(file, compression="zstd", statistics=statistics)
+
+    write_whole(path, write)
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
@@ -38,11 +55,22 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
         ) from error
 
 
-def write_json(path: Path, value: Any) -> None:
-    """Write a value as one line of canonical JSON.
+def json_line(value: Any) -> bytes:
+    r"""Return a value as one line of canonical JSON.
+
+    Example:
+        >>> json_line({"b": 1, "a": None})
+        b'{"a":null,"b":1}\n'
+    """
+    return canonical_json(value) + b"\n"
+
+
+def write_json(path: Path, value: Any) -> str:
+    """Write a value as one line of canonical JSON and return the SHA-256 of the file.
 
     Raises:
         DataError: The folder cannot be written or the disk is full; the old file is as it was.
     """
-    line = canonical_json(value) + b"\n"
+    line = json_line(value)
     write_whole(path, lambda target: target.write_bytes(line))
+    return sha256_hex(line)

@@ -12,13 +12,15 @@ from consilience.core.turn import Turn, TurnKind
 from consilience.errors import PlanError
 from consilience.protocols.base import Protocol, Session, critiques_said
 
+MOST_ROUNDS = 20
+
 
 @dataclass(frozen=True)
 class Debate(Protocol):
     """Rounds r = 1…R of critique from all, then revision from all.
 
     Attributes:
-        rounds: R, at least 1.
+        rounds: R, from 1 to 20.
         settled_change: Stop when the spread of answers changes by less than this share (never after the last round,
             and never used to choose the best round).
 
@@ -37,6 +39,11 @@ class Debate(Protocol):
     def __post_init__(self) -> None:
         if self.rounds < 1:
             raise PlanError(f"a debate of {self.rounds} rounds is none", hint="Use the independent protocol instead.")
+        if self.rounds > MOST_ROUNDS:
+            raise PlanError(
+                f"a debate of {self.rounds} rounds is more than the {MOST_ROUNDS} that are allowed",
+                hint=f"Give from 1 to {MOST_ROUNDS}.",
+            )
         if not 0 <= self.settled_change < 1:
             raise PlanError(f"settled_change is {self.settled_change}", hint="Give a share from 0 up to 1.")
 
