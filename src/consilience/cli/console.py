@@ -59,6 +59,14 @@ def outspoken(*streams: IO[str]) -> None:
             stream.reconfigure(errors=SPELL)
 
 
+_UNREAD = re.compile("[\udc80-\udcff]+")
+"""Bytes of a file name that the locale's encoding could not read."""
+
+
+def _read(found: re.Match[str]) -> str:
+    return found[0].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
 def clean(text: str) -> str:
     r"""Return a text without terminal escapes, control and direction characters; line ends and tabs stay.
 
@@ -66,7 +74,7 @@ def clean(text: str) -> str:
         >>> clean("\x1b[31mred\x1b[0m\x07 \u202eback")
         'red back'
     """
-    bare = _ESCAPES.sub("", text)
+    bare = _ESCAPES.sub("", _UNREAD.sub(_read, text))
     return "".join(char for char in bare if char in "\n\t" or unicodedata.category(char) not in _UNSEEN)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from consilience.cli.console import Grid, show
+from consilience.cli.console import Grid, note, show
 from consilience.cli.place import Json, place_of
 from consilience.errors import ConfigError
 
@@ -57,6 +57,7 @@ def splits(
 ) -> None:
     """Split the table by time."""
     from consilience.valuation.pipeline import split_table  # noqa: PLC0415 - heavy
+    from consilience.valuation.splits import SPLITS  # noqa: PLC0415 - the same
 
     days = None if boundaries is None else [_day(text) for text in boundaries.split(",")]
     project = place_of(context).project
@@ -65,13 +66,18 @@ def splits(
         "counts": made.counts(),
         "boundaries": [day.isoformat() for day in made.boundaries],
         "moved": made.moved,
+        "empty": list(made.empty()),
         "splits": str(project.splits),
     }
-    grid = Grid(("split", "sales"), tuple((name, f"{count:,}") for name, count in made.counts().items()))
+    counts = {**made.counts(), **dict.fromkeys(made.empty(), 0)}
+    order = sorted(counts, key=SPLITS.index)
+    grid = Grid(("split", "sales"), tuple((name, f"{counts[name]:,}") for name in order))
     first = ", ".join(
         f"{name} {day}" for name, day in zip(("validation", "test", "holdout"), made.boundaries, strict=True)
     )
     lines = [f"first days: {first}"]
+    if made.empty():
+        note(f"warning: no sale falls into {', '.join(made.empty())}, so nothing can be asked there")
     if group_parcels:
         lines.append(f"{made.moved:,} sales left train because their parcel sells again later")
     show(document, grid, *lines, "next: consilience run-arm --arm E_single --split validation", as_json=as_json)

@@ -8,7 +8,7 @@ import traceback
 
 from consilience.cli.console import note
 from consilience.cli.watch import INTERRUPTED
-from consilience.errors import ConsilienceError
+from consilience.errors import ConsilienceError, reason
 
 ERROR = 1
 USAGE = 2
@@ -49,4 +49,4 @@ def _told(error: BaseException) -> tuple[int, str, str]:
         where = f" ({error.filename})" if error.filename else ""
         return ERROR, f"{error.strerror or error}{where}", "Check the path, its permissions and the free space."
     name = type(error).__name__
-    return ERROR, f"internal error, {name}: {error}", "This is a defect; --debug shows where."
+    return ERROR, f"internal error, {name}: {reason(error)}", "This is a defect; --debug shows where."

@@ -10,7 +10,8 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from consilience.errors import DataError, PlanError
+from consilience.aggregation.answers import rule_names
+from consilience.errors import ConfigError, DataError, PlanError
 from consilience.experiments.predictions import EXPOSURES, SIMULATED_PREFIX, STATUSES, validate_predictions
 from consilience.inference.bootstrap import (
     ClusterSummary,
@@ -153,6 +154,7 @@ def evaluate(
         seed: Seed of the draws.
 
     Raises:
+        ConfigError: No rule has the name of the primary one.
         DataError: There are no predictions, an item has no truth or two, an item stands twice for one arm and rule,
             splits are mixed, or an answer is no positive number.
         PlanError: The baseline arm is absent, or an arm has several rules and not the primary one.
@@ -171,6 +173,8 @@ def evaluate(
     """
     predictions = validate_predictions(predictions)
     _refuse_mixtures(predictions)
+    if primary not in (known := {*predictions["aggregation"], *rule_names("estimate")}):
+        raise ConfigError(f'unknown aggregation rule "{primary}"', hint=nearest(primary, known))
     frame = _with_truth(predictions, truth)
     rule_of = {arm: _rule(arm, rows, primary) for (arm,), rows in frame.group_by("arm", maintain_order=True)}
     if baseline_arm not in rule_of:
@@ -235,13 +239,11 @@ class _Compare:
             return None, {}
         on_common = {key: rows.filter(pl.col("item_id").is_in(common)) for key, rows in answered.items()}
         columns = [key for key, rows in on_common.items() if rows.height == len(common)]
-        errors = np.column_stack([_errors(on_common[key]) for key in columns])
+        pairs = [(_array(on_common[key], "point"), _array(on_common[key], "truth")) for key in columns]
+        errors = np.column_stack([absolute_percentage_error(estimate=point, truth=truth) for point, truth in pairs])
         clusters = on_common[base]["cluster"].to_numpy()
-        weights = cluster_weights(
-            clusters=clusters,
-            n_resamples=self.n_resamples,
-            rng=analysis_rng(seed=self.seed, analysis=f"evaluate/mdape/{part}"),
-        )
+        rng = analysis_rng(seed=self.seed, analysis=f"evaluate/mdape/{part}")
+        weights = cluster_weights(clusters=clusters, n_resamples=self.n_resamples, rng=rng)
         draws = bootstrap_medians(values=errors, clusters=clusters, weights=weights)
         medians = np.median(errors, axis=0)
         summary = summarise_clusters(clusters=clusters)
@@ -294,10 +296,6 @@ def _array(rows: pl.DataFrame, column: str) -> FloatArray:
     return rows[column].to_numpy()
 
 
-def _errors(rows: pl.DataFrame) -> FloatArray:
-    return absolute_percentage_error(estimate=_array(rows, "point"), truth=_array(rows, "truth"))
-
-
 def _coverage(rows: pl.DataFrame, lower: str, upper: str) -> Share | None:
     if rows.is_empty():
         return None
@@ -333,10 +331,10 @@ def _refuse_mixtures(predictions: pl.DataFrame) -> None:
     twice = predictions.filter(pl.struct("item_id", "arm", "aggregation").is_duplicated())
     if twice.height:
         first = twice.row(0, named=True)
-        runs = ", ".join(sorted(twice.filter(pl.col("arm") == first["arm"])["run_id"].unique()))
+        runs = sorted(twice.filter(pl.col("arm") == first["arm"])["run_id"].unique())
         raise DataError(
-            f"arm {first['arm']} answers item {first['item_id']} twice under {first['aggregation']} (runs {runs})",
-            hint="Name the runs to evaluate, one per arm.",
+            f"arm {first['arm']} answers item {first['item_id']} twice, in the runs {', '.join(runs)}",
+            hint="Name the runs to evaluate, one per arm; runs of other seeds are evaluated apart.",
         )
     speechless = predictions.filter((pl.col("status") == "answered") & pl.col("point").is_null())
     if speechless.height:

@@ -9,7 +9,7 @@ import polars as pl
 from polars.exceptions import PolarsError
 
 from consilience.errors import DataError
-from consilience.experiments.storage import write_whole
+from consilience.experiments.storage import write_frame
 
 
 def write_parquet(frame: pl.DataFrame, path: Path) -> None:
@@ -18,7 +18,7 @@ def write_parquet(frame: pl.DataFrame, path: Path) -> None:
     Raises:
         DataError: The folder cannot be written or the disk is full.
     """
-    write_whole(path, lambda target: frame.write_parquet(target, compression="zstd", statistics=True))
+    write_frame(frame, path, statistics=True)
 
 
 def read_parquet(path: Path, *, row_limit: int | None = None) -> pl.DataFrame:
@@ -36,9 +36,11 @@ def read_parquet(path: Path, *, row_limit: int | None = None) -> pl.DataFrame:
     if not path.is_file():
         raise DataError(f"there is no file {path}", hint="Check the path, or build the file first.")
     try:
-        if row_limit is not None:
-            refuse_rows(path, pl.scan_parquet(path).select(pl.len()).collect().item(), row_limit)
-        return pl.read_parquet(path)
+        with path.open("rb") as file:
+            if row_limit is not None:
+                refuse_rows(path, pl.scan_parquet(file).select(pl.len()).collect().item(), row_limit)
+                file.seek(0)
+            return pl.read_parquet(file)
     except (PolarsError, OSError) as error:
         return _read_with_arrow(path, row_limit, error)
 

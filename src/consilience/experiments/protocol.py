@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from consilience.core.canonical import canonical_json, sha256_hex
-from consilience.errors import IntegrityError, ResumeMismatchError
+from consilience.errors import IntegrityError, ResumeMismatchError, reason
 from consilience.experiments.fingerprint import code_hashes
 from consilience.experiments.plan import Plan
 from consilience.experiments.storage import write_json
@@ -36,8 +38,18 @@ class Frozen:
 
     @property
     def plan(self) -> Plan:
-        """The plan that was fixed."""
-        return Plan.model_validate_json(canonical_json(self.content["plan"]))
+        """The plan that was fixed.
+
+        Raises:
+            IntegrityError: It is none that this version could have written.
+        """
+        try:
+            return Plan.model_validate_json(canonical_json(self.content["plan"]))
+        except (ValidationError, KeyError, TypeError) as error:
+            raise IntegrityError(
+                f"protocol.json of the run holds no plan of this version ({reason(error)})",
+                hint="Read the run with the version that wrote it, or restore the file from a copy.",
+            ) from error
 
     def settings(self) -> Settings:
         """How every call is made."""
@@ -77,7 +89,7 @@ def read_frozen(folder: Path) -> Frozen:
     try:
         content = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
-        raise IntegrityError(f"{path} cannot be read: {error}", hint="Restore it from a copy of the run.") from error
+        raise IntegrityError(f"{path} cannot be read: {reason(error)}", hint="Restore it from a copy.") from error
     return Frozen(content, sha256_hex(canonical_json(content)))
 
 

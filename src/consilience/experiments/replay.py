@@ -16,7 +16,15 @@ from consilience.core.answers import CritiqueSet
 from consilience.core.deliberation import Standing, Table, present
 from consilience.core.outcomes import Answered, Failed, outcome_from_json
 from consilience.core.packet import Item
-from consilience.errors import ConfigError, DataError, FinalModelError, IntegrityError, ModelError, TransientModelError
+from consilience.errors import (
+    ConfigError,
+    DataError,
+    FinalModelError,
+    IntegrityError,
+    ModelError,
+    TransientModelError,
+    reason,
+)
 from consilience.experiments.casting import recorded_cast
 from consilience.experiments.orders import Job, Orders, Shell
 from consilience.experiments.plan import Application, Plan
@@ -42,12 +50,14 @@ class ReplayReport:
 
     Attributes:
         run_id: The run replayed.
+        finished: Whether the run is; the predictions of one that is not may be older than its record.
         identical: Whether the predictions are byte for byte those recorded.
         answers: Recorded answers that were read again; no call was made.
         predictions: As replayed.
     """
 
     run_id: str
+    finished: bool
     identical: bool
     answers: int
     predictions: pl.DataFrame
@@ -78,7 +88,7 @@ async def replay_run(folder: Path, applications: Mapping[str, Application], shel
         paid = {item: event.data["paid_nano"] for item, event in state.items_finished.items()}
         items = [item for item in recorded_items(folder, plan) if item.question.id in paid]
         batch = _recorded_batches(state, recorded)
-        job = Job(plan, items, run_id, Path(scratch) / folder.name, models, catalogue, batch)
+        job = Job(plan, items, run_id, Path(scratch) / "run", models, catalogue, batch)
         orders = Orders(limits=ONE_TRY, paid_nano=paid)
         replaying = Shell(clock=shell.clock, run_secret=frozen.content["run_secret"], facts=shell.facts)
         report = await run_arm(job, replaying, orders)
@@ -86,7 +96,7 @@ async def replay_run(folder: Path, applications: Mapping[str, Application], shel
     path = folder / "predictions.parquet"
     if not path.is_file():
         raise DataError(f"{folder.name} has no predictions yet", hint="Run its command again to finish it.")
-    return ReplayReport(folder.name, again == path.read_bytes(), report.calls, report.predictions)
+    return ReplayReport(folder.name, state.finished, again == path.read_bytes(), report.calls, report.predictions)
 
 
 def _check_protocol(folder: Path, frozen: Frozen, state: RunState) -> str:
@@ -147,7 +157,7 @@ def recorded_items(folder: Path, plan: Plan) -> list[Item]:
             item = Item.model_validate_json(path.read_bytes())
         except (OSError, ValueError) as error:
             raise IntegrityError(
-                f"{path} cannot be read: {error}", hint="Restore it from a copy of the run."
+                f"{path} cannot be read: {reason(error)}", hint="Restore it from a copy of the run."
             ) from error
         if item.digest != digest:
             raise IntegrityError(

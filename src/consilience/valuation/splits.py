@@ -37,6 +37,10 @@ class TimeSplits:
     boundaries: tuple[date, date, date]
     moved: int
 
+    def empty(self) -> tuple[str, ...]:
+        """Return the periods that no sale falls into, in the order of time."""
+        return tuple(name for name in PERIODS if name not in self.counts())
+
     def counts(self) -> dict[str, int]:
         """Return the number of sales per split, in the order of time."""
         found = dict(self.frame["split"].value_counts().iter_rows())
@@ -59,8 +63,8 @@ def time_splits(
 
     Raises:
         ConfigError: The boundaries are not three rising days.
-        DataError: Train would be empty, a default split would be empty, or a sale of which only the month is known
-            would be known to others only after its split has ended.
+        DataError: Train or all that comes after it would be empty, a default split would be empty, or a sale of which
+            only the month is known would be known to others only after its split has ended.
 
     Example:
         >>> sales = pl.DataFrame({"tx_id": ["a", "b", "c", "d"], "parcel_id": ["1", "2", "3", "1"],
@@ -96,6 +100,11 @@ def time_splits(
     for name in wanted:
         if name not in found:
             raise DataError(f"no sale falls into {name}", hint="Give boundaries inside the period of the sales.")
+    if found == {"train"}:
+        raise DataError(
+            f"no sale falls into {', '.join(PERIODS[1:])}: all sales lie before {edges[0]}",
+            hint="Give boundaries inside the period of the sales.",
+        )
     _assert_order(frame)
     moved = 0
     if group_parcels:

@@ -26,6 +26,8 @@ class Terminal(io.StringIO):
         ("a\r\x08b\x7f", "ab"),
         ("right\u202eleft\u2066", "rightleft"),
         ("lone \ud800", "lone "),
+        ("unread m\udcc3\udcb6v \udcff", "unread möv \N{REPLACEMENT CHARACTER}"),
+        ("smuggled \udcc2\udc9b31m", "smuggled "),
         ("two\nlines\tand [red]no markup[/red]", "two\nlines\tand [red]no markup[/red]"),
     ],
 )

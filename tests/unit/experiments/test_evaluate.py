@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from consilience.errors import DataError, PlanError
+from consilience.errors import ConfigError, DataError, PlanError
 from consilience.experiments.evaluate import ArmResult, Evaluation, evaluate
 from consilience.experiments.predictions import predictions_frame
 from consilience.scoring.summaries import wilson
@@ -188,6 +188,13 @@ def test_single_seats_and_models_need_no_primary_rule() -> None:
     ]
 
 
+def test_a_primary_rule_that_nobody_knows_is_refused_even_of_single_seats() -> None:
+    alone = rows("E_single")
+    with pytest.raises(ConfigError, match=r'unknown aggregation rule "medain"\. Did you mean "median"'):
+        run(alone, primary="medain")
+    assert run(alone, primary="trimmed_mean_20").primary == "trimmed_mean_20"
+
+
 def test_a_panel_without_the_primary_rule_is_refused() -> None:
     two = [row | {"aggregation": rule} for row in rows("F_independent") for rule in ("mean", "medoid")]
     with pytest.raises(PlanError, match=r'"F_independent" has no rows under the rule "median".*medoid'):
@@ -230,7 +237,7 @@ def test_simulated_runs_are_told_from_real_ones() -> None:
 def test_mixed_information_is_refused() -> None:
     with pytest.raises(DataError, match=r"mix splits: test \(_F_independent\); validation \(_E_single\)"):
         run([*rows("E_single"), *rows("F_independent", split="test")])
-    with pytest.raises(DataError, match=r"answers item i00 twice under median.*runs _F_independent, again"):
+    with pytest.raises(DataError, match=r"answers item i00 twice, in the runs _F_independent, again"):
         run([*BOTH, *rows("F_independent", run="again")])
     with pytest.raises(DataError, match=r"22 item\(s\) have no truth: i02, i03, i04, i05, i06 …"):
         run(BOTH, true=truth().head(2))

@@ -75,6 +75,10 @@ def test_empty_splits_are_refused() -> None:
         time_splits(sales(month()), boundaries=[date(2019, 1, day) for day in (1, 2, 3)])
     with pytest.raises(DataError, match="no sale falls into train"):
         time_splits(sales([date(2020, 1, 1)] * 10))
+    with pytest.raises(
+        DataError, match="no sale falls into validation, test, holdout: all sales lie before 2999-01-01"
+    ):
+        time_splits(sales(month()), boundaries=[date(2999, 1, day) for day in (1, 2, 3)])
     with pytest.raises(DataError, match="there are no sales"):
         time_splits(sales([]))
 
