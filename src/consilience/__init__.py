@@ -4,11 +4,27 @@ from __future__ import annotations
 
 __version__: str
 
+__all__ = ["Choice", "Distribution", "Estimate", "Probability", "Result", "aask", "ask"]
 
-def __getattr__(name: str) -> str:
-    """Return ``__version__``, read from the installed distribution when it is asked for."""
+# What type checkers are told stands in __init__.pyi.
+_ROOMS = {
+    **dict.fromkeys(("Result", "aask", "ask"), "consilience.api"),
+    **dict.fromkeys(("Choice", "Distribution", "Estimate", "Probability"), "consilience.core.answers"),
+}
+
+
+def __getattr__(name: str) -> object:
+    """Return a public name, or ``__version__``, when it is asked for: few are, and a start must be quick."""
     if name == "__version__":
-        from importlib.metadata import version  # noqa: PLC0415 - few ask, and a start must be quick
+        from importlib.metadata import version  # noqa: PLC0415 - only where it is asked for
 
         return version("consilience")
+    if name in _ROOMS:
+        from importlib import import_module  # noqa: PLC0415 - the same
+
+        return getattr(import_module(_ROOMS[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__, "__version__"])

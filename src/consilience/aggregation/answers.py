@@ -15,7 +15,7 @@ from consilience.aggregation.rows import MIXTURE_ROW, AggregateRow, aggregate_es
 from consilience.aggregation.votes import DEFAULT_VOTE_RULE, VOTE_RULES, Tally
 from consilience.core.answers import Answer, AnyAnswer, Choice, Distribution, Estimate, Probability
 from consilience.core.question import Kind, Question
-from consilience.errors import DataError
+from consilience.errors import DataError, QuorumError
 
 OPTION_PREFIX: Final = "option:"
 NUMBER_COLUMNS: Final = ("point", "q05", "q25", "q50", "q75", "q95")
@@ -162,6 +162,8 @@ def aggregate_answers(question: Question, answers: Answers) -> list[AnswerRow]:
         >>> aggregate_answers(rain, panel)[0].cells
         {'p': 0.375}
     """
+    if not answers:
+        raise QuorumError(f"nobody answered {question.id}", hint="Ask more members or lower what may fail.")
     return _AGGREGATE[question.kind](question, answers)
 
 

@@ -15,6 +15,7 @@ from consilience.cli.app import hoisted
 
 VERBS = [
     ("demo",),
+    ("ask",),
     ("data", "build"),
     ("data", "splits"),
     ("data", "subsample"),
@@ -79,7 +80,7 @@ def test_options_before_the_verb_may_stand_behind_it() -> None:
 def test_the_version_is_the_installed_one(cli: Cli) -> None:
     assert cli("--version").out == f"consilience {consilience.__version__}\n"
     with pytest.raises(AttributeError):
-        consilience.no_such_name  # noqa: B018 - the look-up is the test
+        consilience.no_such_name  # type: ignore[attr-defined]  # noqa: B018 - the look-up is the test
 
 
 def test_it_runs_as_a_module_and_a_closed_pipe_is_no_traceback(tmp_path: Path) -> None:

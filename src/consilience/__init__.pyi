@@ -1,0 +1,9 @@
+from consilience.api import Result as Result
+from consilience.api import aask as aask
+from consilience.api import ask as ask
+from consilience.core.answers import Choice as Choice
+from consilience.core.answers import Distribution as Distribution
+from consilience.core.answers import Estimate as Estimate
+from consilience.core.answers import Probability as Probability
+
+__version__: str

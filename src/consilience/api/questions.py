@@ -1,0 +1,230 @@
+"""What a user asks, made into an item: a question with options that have ids, and documents as evidence."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Final, Literal, get_args
+
+from pydantic import JsonValue, ValidationError
+
+from consilience.core.answers import Answer, Choice, Distribution, Estimate, Probability
+from consilience.core.canonical import tagged_hash
+from consilience.core.packet import EvidenceItem, Item, Packet, Section
+from consilience.core.question import Kind, Option, Question
+from consilience.errors import ConfigError, DataError
+from consilience.registry import nearest
+
+KIND_OF: Final[dict[type[Answer], Kind]] = {
+    Estimate: "estimate",
+    Probability: "probability",
+    Distribution: "distribution",
+    Choice: "choice",
+}
+DOCUMENTS: Final = "D"
+MAX_QUESTION_BYTES: Final = 20_000
+MAX_DOCUMENT_BYTES: Final = 200_000
+MAX_CONTEXT_BYTES: Final = 500_000
+"""Every member reads all documents in every turn."""
+
+Context = Sequence[str | Path]
+"""Documents: a string is a text, a path a file."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a user asks.
+
+    Attributes:
+        text: The question.
+        kind: ``estimate``, ``probability``, ``distribution`` or ``choice``, or the class of its answers.
+        options: For distributions and choices: at least two distinct labels, of any text.
+        context: Documents: strings are texts, paths are files of UTF-8 text.
+        unit: For estimates: what the number counts.
+        scale: For estimates: ``log`` for positive quantities such as prices, else ``linear``.
+        lower: For estimates: smallest admissible value.
+        upper: For estimates: largest admissible value.
+    """
+
+    text: str
+    kind: Kind | type[Answer]
+    options: Sequence[str] = ()
+    context: Context = ()
+    unit: str | None = None
+    scale: Literal["log", "linear"] = "linear"
+    lower: float | None = None
+    upper: float | None = None
+
+
+def item_of(asked: Asked, *, today: date) -> Item:
+    """Return the question with its evidence; the same question has the same id.
+
+    Documents are undated, and declared to be as of the day of asking whatever days they speak of. The information
+    cutoff is the next day, the first that is inadmissible.
+
+    Args:
+        asked: What a user asks.
+        today: The day of asking.
+
+    Raises:
+        ConfigError: The kind is unknown, options are missing, superfluous or alike, or the question is no question.
+        DataError: A document cannot be read, is no text, or is too long.
+
+    Example:
+        >>> item = item_of(Asked("Tea or coffee?", "choice", options=("tea", "coffee")), today=date(2026, 11, 1))
+        >>> [option.id for option in item.question.options], str(item.packet.cutoff)
+        (['o1', 'o2'], '2026-11-02')
+    """
+    question = _question(asked, kind_named(asked.kind))
+    documents = tuple(
+        EvidenceItem(id=f"{DOCUMENTS}{number:02d}", snapshot=True, content=content)
+        for number, content in enumerate(_documents(asked.context), start=1)
+    )
+    section = Section(code=DOCUMENTS, title="Documents", items=documents)
+    packet = Packet(
+        item_id=question.id,
+        cutoff=today + timedelta(days=1),
+        cutoff_rule="first_inadmissible",
+        sections={DOCUMENTS: section} if documents else {},
+    )
+    return Item(question=question, packet=packet)
+
+
+def kind_named(kind: str | type[Answer]) -> Kind:
+    """Return the kind of a name, or of the class of its answers.
+
+    Raises:
+        ConfigError: There is no such kind; the nearest is named.
+
+    Example:
+        >>> kind_named(Probability), kind_named("choice")
+        ('probability', 'choice')
+    """
+    known: tuple[Kind, ...] = get_args(Kind)
+    found = KIND_OF.get(kind) if isinstance(kind, type) else next((name for name in known if name == kind), None)
+    if found is None:
+        name = kind.__name__ if isinstance(kind, type) else kind
+        raise ConfigError(f'unknown kind of answer "{name}"', hint=nearest(str(name), known))
+    return found
+
+
+def _question(asked: Asked, kind: Kind) -> Question:
+    if not asked.text.strip():
+        raise ConfigError("the question is empty", hint="Write it as one sentence, in quotes.")
+    size = len(asked.text.encode("utf-8", "surrogatepass"))
+    if size > MAX_QUESTION_BYTES:
+        raise ConfigError(
+            f"the question has {size:,} bytes; at most {MAX_QUESTION_BYTES:,} are allowed",
+            hint="Give long texts as context.",
+        )
+    options = _options(asked.options, kind)
+    told = {"text": asked.text, "kind": kind, "unit": asked.unit, "options": list(asked.options)}
+    bounds = {"scale": asked.scale, "lower": asked.lower, "upper": asked.upper}
+    try:
+        return Question(
+            id=f"q-{tagged_hash('ask', told | bounds)[:12]}",
+            text=asked.text,
+            kind=kind,
+            scale=asked.scale,
+            unit=asked.unit,
+            lower=asked.lower,
+            upper=asked.upper,
+            options=options,
+        )
+    except (ValidationError, ValueError) as error:
+        raise ConfigError(f"the question cannot be asked: {_reason(error)}", hint="Mend it and ask again.") from error
+
+
+def _reason(error: ValueError) -> str:
+    if not isinstance(error, ValidationError):
+        return str(error)
+    first = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(str(part) for part in first["loc"])
+    return f"{place}: {first['msg']}" if place else first["msg"].removeprefix("Value error, ")
+
+
+def _options(labels: Sequence[str], kind: Kind) -> tuple[Option, ...]:
+    """Return the options with ids that depend on nothing but their place, so that no label is ever an id."""
+    if kind in {"estimate", "probability"}:
+        if labels:
+            raise ConfigError(f"a question of kind {kind} takes no options", hint="Ask for a choice or distribution.")
+        return ()
+    if isinstance(labels, str) or len(labels) < 2:
+        raise ConfigError(
+            f"a {kind} needs at least two options", hint="Name each: --option A --option B, options=['A', 'B']."
+        )
+    seen: dict[str, int] = {}
+    for number, label in enumerate(labels, start=1):
+        plain = " ".join(unicodedata.normalize("NFC", label).split())
+        if not plain:
+            raise ConfigError(f"option {number} is empty", hint="Give every option a label.")
+        before = seen.setdefault(plain, number)
+        if before != number:
+            raise ConfigError(
+                f'options {before} and {number} are both "{plain}"', hint="Give every option its own label."
+            )
+    try:
+        return tuple(Option(id=f"o{number}", label=label) for number, label in enumerate(labels, start=1))
+    except ValidationError as error:
+        raise ConfigError(f"an option cannot be shown: {_reason(error)}", hint="Write it as plain text.") from error
+
+
+def _documents(context: Context) -> Iterable[dict[str, JsonValue]]:
+    if isinstance(context, str | Path):
+        raise ConfigError("the context is one text, not a list of them", hint="Write context=[...].")
+    total = 0
+    for number, document in enumerate(context, start=1):
+        named = isinstance(document, Path)
+        where = str(document) if named else f"text {number} of the context"
+        text = _file_text(document) if isinstance(document, Path) else document
+        try:
+            size = len(text.encode())
+        except UnicodeEncodeError as error:
+            raise DataError(f"{where} is no valid text: {error.reason}", hint="Give it as UTF-8 text.") from error
+        if size > MAX_DOCUMENT_BYTES:
+            raise _too_long(where)
+        if not text.strip():
+            raise DataError(f"{where} is empty", hint="Leave it out.")
+        total += size
+        if total > MAX_CONTEXT_BYTES:
+            raise DataError(
+                f"the documents have more than {MAX_CONTEXT_BYTES:,} bytes together, with {where}",
+                hint="Give the parts that matter: every member reads all of them in every turn.",
+            )
+        yield {"name": _name(document), "text": text} if isinstance(document, Path) else {"text": text}
+
+
+def _name(path: Path) -> str:
+    """Return a file's name without its folders, which are nobody's business; what is no UTF-8 is escaped."""
+    return path.name.encode("utf-8", "backslashreplace").decode()
+
+
+def _file_text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_DOCUMENT_BYTES + 4)  # a byte-order mark does not count
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}", hint="Check the path and its permissions.") from error
+    if len(data) > MAX_DOCUMENT_BYTES + 3:
+        raise _too_long(str(path))
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise _no_text(path) from error
+    if "\0" in text:
+        raise _no_text(path)
+    return text
+
+
+def _no_text(path: Path) -> DataError:
+    return DataError(f"{path} is not text in UTF-8", hint="Give documents as plain text, such as .txt, .md or .csv.")
+
+
+def _too_long(where: str) -> DataError:
+    return DataError(
+        f"{where} has more than {MAX_DOCUMENT_BYTES:,} bytes",
+        hint="Give the part that matters: every member reads all of it in every turn.",
+    )

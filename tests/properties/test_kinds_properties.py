@@ -1,0 +1,101 @@
+"""Promises of the rules for probabilities, distributions and votes, over the registries."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from consilience.aggregation.distributions import DISTRIBUTION_RULES, DistributionRule
+from consilience.aggregation.location import FloatArray
+from consilience.aggregation.probabilities import PROBABILITY_RULES, ProbabilityRule
+from consilience.aggregation.votes import VOTE_RULES, VoteRule
+
+BRIEF = settings(max_examples=60, deadline=None)
+SEEDS = st.integers(0, 2**32 - 1)
+PROBABILITIES = st.lists(st.floats(0, 1), min_size=1, max_size=12).map(lambda p: np.array(p, dtype=np.float64))
+OPTIONS = ("o1", "o2", "o3", "o4")
+BALLOTS = st.lists(st.sampled_from(OPTIONS), min_size=1, max_size=15)
+
+
+def _shares(weights: list[int]) -> list[float]:
+    return [weight / sum(weights) for weight in weights]
+
+
+ROWS = st.lists(st.integers(0, 1000), min_size=4, max_size=4).filter(any).map(_shares)
+PANELS = st.lists(ROWS, min_size=1, max_size=12).map(lambda rows: np.array(rows, dtype=np.float64))
+
+
+def names(n: int) -> tuple[str, ...]:
+    return tuple(f"seat{i:02d}" for i in range(n))
+
+
+def shuffle(n: int, seed: int) -> list[int]:
+    return [int(i) for i in np.random.default_rng(seed).permutation(n)]
+
+
+@pytest.mark.parametrize("rule", list(PROBABILITY_RULES), ids=lambda rule: rule.name)
+@BRIEF
+@given(p=PROBABILITIES, seed=SEEDS)
+def test_probability_rules_keep_what_they_declare(rule: ProbabilityRule, p: FloatArray, seed: int) -> None:
+    assert rule.order_invariant
+    assert rule.unanimity
+    assert rule.within_range
+    assert rule.complementary
+    seats, order = names(p.size), shuffle(p.size, seed)
+    made = rule(probabilities=p, seats=seats)
+    assert rule(probabilities=p[order], seats=tuple(seats[i] for i in order)) == made
+    assert p.min() <= made.value <= p.max()
+    assert rule(probabilities=np.full(p.size, p[0]), seats=seats).value == p[0]
+    assert rule(probabilities=1 - p, seats=seats).value == pytest.approx(1 - made.value, abs=1e-12)
+
+
+@pytest.mark.parametrize("rule", list(DISTRIBUTION_RULES), ids=lambda rule: rule.name)
+@BRIEF
+@given(p=PANELS, seed=SEEDS)
+def test_distribution_rules_keep_what_they_declare(rule: DistributionRule, p: FloatArray, seed: int) -> None:
+    assert rule.order_invariant
+    assert rule.unanimity
+    assert rule.within_range
+    assert rule.marginal
+    seats, order, turned = names(len(p)), shuffle(len(p), seed), shuffle(4, seed)
+    made = rule(probabilities=p, options=OPTIONS, seats=seats)
+    assert rule(probabilities=p[order], options=OPTIONS, seats=tuple(seats[i] for i in order)) == made
+    other = rule(probabilities=p[:, turned], options=tuple(OPTIONS[i] for i in turned), seats=seats)
+    assert other.probabilities == made.probabilities
+    pooled = np.array(list(made.probabilities.values()))
+    assert (p.min(axis=0) <= pooled).all()
+    assert (pooled <= p.max(axis=0)).all()
+    assert made.total == pytest.approx(1.0, abs=1e-12)
+    alike = rule(probabilities=np.tile(p[0], (len(p), 1)), options=OPTIONS, seats=seats)
+    assert list(alike.probabilities.values()) == p[0].tolist()
+
+
+@pytest.mark.parametrize("rule", list(VOTE_RULES), ids=lambda rule: rule.name)
+@BRIEF
+@given(choices=BALLOTS, seed=SEEDS)
+def test_vote_rules_keep_what_they_declare(rule: VoteRule, choices: list[str], seed: int) -> None:
+    assert rule.order_invariant
+    assert rule.unanimity
+    assert rule.neutral
+    assert rule.monotone
+    seats, order, turned = names(len(choices)), shuffle(len(choices), seed), shuffle(4, seed)
+    made = rule(choices=tuple(choices), options=OPTIONS, seats=seats)
+    again = tuple(choices[i] for i in order), tuple(seats[i] for i in order)
+    assert rule(choices=again[0], options=OPTIONS, seats=again[1]) == made
+    assert sum(made.shares.values()) == 1
+    assert made.agreement_share == max(made.shares.values())
+    assert (made.winner is None) == ("tie" in made.flags) == (len(made.winners) > 1)
+    # Other names change nothing but names.
+    named = {option: OPTIONS[turned[index]] for index, option in enumerate(OPTIONS)}
+    renamed = rule(choices=tuple(named[choice] for choice in choices), options=OPTIONS, seats=seats)
+    assert set(renamed.winners) == {named[option] for option in made.winners}
+    # One more ballot for a winner makes it the only one.
+    more = rule(choices=(*choices, made.winners[0]), options=OPTIONS, seats=names(len(choices) + 1))
+    assert more.winner == made.winners[0]
+    assert more.agreement_share >= made.agreement_share
+    alike = rule(choices=(choices[0],) * len(choices), options=OPTIONS, seats=seats)
+    assert (alike.winner, alike.agreement_share) == (choices[0], Fraction(1))
