@@ -1,0 +1,97 @@
+"""The documents do what they say: their commands exist, the how-tos run, their files are those of `examples`."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from consilience.cli import main
+from consilience.core.packet import Item
+from consilience.core.question import Question
+from source_tree import rooms
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+OFFLINE = ("howto-own-sales.md", "howto-questions.md")
+
+
+def blocks(document: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", document.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def commands(document: Path) -> Iterator[list[str]]:
+    for block in blocks(document, "console"):
+        for line in block.splitlines():
+            words = shlex.split(line.removeprefix("$ "), comments=True)
+            if words:
+                yield words
+
+
+@pytest.mark.parametrize("name", OFFLINE)
+def test_the_commands_of_a_how_to_run(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
+    for words in commands(ROOT / "docs" / name):
+        if words[0] == "mkdir":
+            Path(words[1]).mkdir()
+        else:
+            assert words[0] == "consilience"
+            assert main(words[1:]) == 0, capsys.readouterr().err
+    (page,) = tmp_path.rglob("results/report.html")
+    assert "What was asked" in page.read_text(encoding="utf-8")
+
+
+def test_every_command_in_a_document_exists_with_its_options(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "study").mkdir()
+    monkeypatch.chdir(tmp_path)
+    told = [
+        (document.name, words) for document in DOCUMENTS for words in commands(document) if words[0] == "consilience"
+    ]
+    assert len(told) >= 10
+    wrong = [(name, words) for name, words in told if main([*words[1:], "--help"]) != 0]
+    assert wrong == [], capsys.readouterr().err
+
+
+def test_every_link_in_a_document_leads_to_a_file() -> None:
+    links = [
+        (document, target)
+        for document in DOCUMENTS
+        for target in re.findall(r"\]\(([^)#]+)\)", document.read_text(encoding="utf-8"))
+        if "://" not in target
+    ]
+    assert links
+    assert [(str(document), target) for document, target in links if not (document.parent / target).exists()] == []
+
+
+def test_what_a_how_to_shows_is_what_the_examples_hold() -> None:
+    sales, questions = (ROOT / "docs" / name for name in OFFLINE)
+    assert (ROOT / "examples" / "own_sales.yaml").read_text(encoding="utf-8") in blocks(sales, "yaml")
+    shown = [line for block in blocks(sales, "text") for line in block.splitlines()]
+    assert shown == (ROOT / "examples" / "own_sales.csv").read_text(encoding="utf-8").splitlines()[: len(shown)]
+    whole, *others = (json.loads(block) for block in blocks(questions, "json"))
+    first = (ROOT / "examples" / "questions.jsonl").read_text(encoding="utf-8").splitlines()[0]
+    assert whole == json.loads(first)
+    assert Item.model_validate_json(first).truth is not None
+    assert [Question.model_validate_json(json.dumps(other)).kind for other in others] == ["probability", "choice"]
+
+
+def test_the_readme_names_every_room() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    told = {room for cell in re.findall(r"^\| (`.*?) \|", text, re.MULTILINE) for room in re.findall(r"`(\w+)`", cell)}
+    assert rooms() - told == set()
+
+
+def test_every_decision_is_listed() -> None:
+    folder = ROOT / "docs" / "decisions"
+    listed = set(re.findall(r"\]\((\d{4}[^)]+)\)", (folder / "README.md").read_text(encoding="utf-8")))
+    assert listed == {path.name for path in folder.glob("[0-9]*.md")}
