@@ -138,7 +138,7 @@ async def aask(  # noqa: PLR0913 - a question's options are its parameters
     live: bool = False,
     seed: int = 0,
     retry_failed: bool = False,
-    results: Path = Path("results"),
+    results: str | Path = "results",
     today: date | None = None,
     environ: Mapping[str, str] | None = None,
     catalogue: Catalogue | None = None,
@@ -209,7 +209,7 @@ async def aask(  # noqa: PLR0913 - a question's options are its parameters
         seed=seed,
         max_spend_nano=cap_of_environment(surroundings) if said is None else said,
         retry_failed=retry_failed,
-        results=results,
+        results=Path(results),
         environ=surroundings,
         catalogue=known,
     )

@@ -53,6 +53,7 @@ def evaluate(
         "run_ids": list(result.run_ids),
         "skipped_simulated": list(found.skipped),
         "unfinished": list(found.unfinished),
+        "single_questions": list(found.single_questions),
         "arms": main.to_json(),
         "rules": rules_table(result).to_json(),
         "about": main.caption,
@@ -93,6 +94,7 @@ class Found:
         evaluation: The evaluation.
         skipped: Simulated runs that were not read.
         unfinished: Runs without predictions so far.
+        single_questions: Runs of ``ask``, of which no truth is known.
         notes: Sentences about the data that every report says.
         sources: Where the items come from.
     """
@@ -100,6 +102,7 @@ class Found:
     evaluation: Evaluation
     skipped: tuple[str, ...]
     unfinished: tuple[str, ...]
+    single_questions: tuple[str, ...]
     notes: tuple[str, ...]
     sources: tuple[Source, ...]
 
@@ -128,6 +131,7 @@ def evaluated(
         evaluate_predictions(loaded.predictions, truth, primary=primary),
         loaded.skipped_simulated,
         loaded.unfinished,
+        loaded.single_questions,
         tuple(notes),
         tuple(sources),
     )
@@ -230,6 +234,8 @@ def _remarks(found: Found) -> list[str]:
     lines = [f"note: {text}" for text in (*found.evaluation.warnings, *found.notes)]
     if found.skipped:
         lines.append(f"note: {len(found.skipped)} simulated runs were left out: add --include-simulated")
+    if found.single_questions:
+        lines.append(f"note: {len(found.single_questions)} single questions were left out: no truth is known of them")
     if found.unfinished:
         lines.append(f"note: not finished, left out: {', '.join(found.unfinished)}")
     return lines

@@ -125,6 +125,8 @@ def test_bad_input_is_named_and_leaves_nothing(
 
 def test_asking_does_not_disturb_the_evaluation_of_a_study(cli: Cli, demo_project: Path) -> None:
     before = cli("evaluate", "--include-simulated", "--project", demo_project, "--json").document
-    cli("ask", "Which?", *CHOICE, "--project", demo_project)
+    run_id = cli("ask", "Which?", *CHOICE, "--project", demo_project, "--json").document["run_id"]
     after = cli("evaluate", "--include-simulated", "--project", demo_project, "--json").document
-    assert after == before
+    assert after == before | {"single_questions": [run_id]}
+    told = cli("evaluate", "--include-simulated", "--project", demo_project).out
+    assert "1 single questions were left out" in told
