@@ -9,7 +9,7 @@ import polars as pl
 
 from consilience.errors import ConfigError
 from consilience.registry import nearest
-from consilience.valuation.schema import ANALYTIC, AREAS, MONTH_ONLY, Bounds
+from consilience.valuation.schema import ANALYTIC, AREAS, LINE, MONTH_ONLY, ROW, Bounds
 
 NOMINAL_PRICE = 10_000
 WINDOW_DAYS = 365
@@ -120,7 +120,7 @@ def annotate(
     ``flip``…) know the sale's own price: they are for excluding and grouping, never for a packet.
 
     Args:
-        frame: The columns of `ANALYTIC` without ``flags``, plus any that ``declared`` reads.
+        frame: The columns of `ANALYTIC` without ``flags``, plus any that ``declared`` reads; `LINE` or `ROW` is kept.
         bounds: Where coordinates must lie.
         declared: Flags that only the source can tell, each with the condition for it.
     """
@@ -155,6 +155,7 @@ def annotate(
             if name != "flags"
         ),
         pl.concat_list(named).list.drop_nulls().alias("flags"),
+        *(name for name in (LINE, ROW) if name in frame.columns),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 from typing import Literal, Self
@@ -10,7 +11,7 @@ from typing import Literal, Self
 import polars as pl
 from pydantic import Field, ValidationError, model_validator
 
-from consilience.core.question import Strict
+from consilience.core.question import ID_PATTERN, UNFIT_ID_PATTERN, Strict
 from consilience.errors import DataError
 from consilience.experiments.parquet import read_parquet, write_parquet
 from consilience.experiments.storage import write_whole
@@ -65,6 +66,13 @@ MONTH_ONLY = "month_only"
 """Flag of a sale whose day is unknown: ``sale_date`` is the month's first day, at which it is valued."""
 
 AREAS = ("floor_area_m2", "land_area_m2")
+
+MOST_PRICE = 1e15
+"""No home in any currency costs more; a price above it is a mistake in the source."""
+
+LINE, ROW = "(line)", "(row)"
+"""Columns that an adapter may keep beside its table: the 1-based line of a text file, header included, or the 1-based
+row of another source. Errors name sales by them; no table is stored with them."""
 
 ObservationRule = Literal["at_sale", "at_roll_reference", "snapshot", "absent"]
 
@@ -194,20 +202,25 @@ def available_date() -> pl.Expr:
     )
 
 
-def validate(frame: pl.DataFrame) -> pl.DataFrame:
+def validate(frame: pl.DataFrame, *, names: Mapping[str, str] | None = None) -> pl.DataFrame:
     """Return the frame with its columns in the order of `ANALYTIC`, having checked every rule of the table.
+
+    Args:
+        frame: The table, maybe with `LINE` or `ROW` beside it.
+        names: Analytic column → the source's name for it, where it has another.
 
     Raises:
         DataError: A column is unknown (the nearest valid one is named), missing or of another type; a required value
-            is null; a ``tx_id`` occurs twice or cannot be an item id; a price is not finite and positive; another
-            number is not finite; an area is not positive. Row and column are named; rows count from 0.
+            is null; a ``tx_id`` occurs twice or cannot be an item id; a price is not finite, positive and at most
+            `MOST_PRICE`; another number is not finite; an area is not positive. Place and column are named as the
+            source has them.
 
     Example:
         >>> validate(pl.DataFrame(schema=ANALYTIC)).height
         0
     """
     for name in frame.columns:
-        if name not in ANALYTIC:
+        if name not in ANALYTIC and name not in {LINE, ROW}:
             raise DataError(f'unknown column "{name}" in the analytic table', hint=nearest(name, ANALYTIC.names()))
     for name, dtype in ANALYTIC.items():
         if name not in frame.columns:
@@ -216,38 +229,60 @@ def validate(frame: pl.DataFrame) -> pl.DataFrame:
             raise DataError(
                 f'column "{name}" of the analytic table has type {frame.schema[name]}', hint=f"It must be {dtype}."
             )
-    frame = frame.select(ANALYTIC.names())
+    _check_values(frame, names or {})
+    return frame.select(ANALYTIC.names())
+
+
+def _check_values(frame: pl.DataFrame, names: Mapping[str, str]) -> None:
+    def refuse(column: str, bad: pl.Expr, what: str, hint: str) -> None:
+        row = _first(frame, bad)
+        if row is not None:
+            value = frame[column][row]
+            shown = "there" if value is None else repr(value)
+            shown = shown if len(shown) <= 80 else shown[:77] + "…"
+            raise DataError(f'{place(frame, row)}, column "{names.get(column, column)}": {shown} {what}', hint=hint)
+
     for name in REQUIRED:
-        _refuse(frame, name, pl.col(name).is_null(), "is null", "Every sale needs a value here.")
-    _refuse(
-        frame, "tx_id", pl.col("tx_id").is_first_distinct().not_(), "occurs twice", "Every sale needs an id of its own."
-    )
-    _refuse(
-        frame,
+        refuse(name, pl.col(name).is_null(), "is no value", "Every sale needs a value here.")
+    twice = pl.col("tx_id").is_first_distinct().not_()
+    if (row := _first(frame, twice)) is not None:
+        other = place(frame, frame["tx_id"].index_of(frame["tx_id"][row]) or 0)
+        refuse("tx_id", twice, f"stands in {other} too", "Every sale needs an id of its own.")
+    unfit = pl.col("tx_id").str.contains(ID_PATTERN).not_() | pl.col("tx_id").str.contains(UNFIT_ID_PATTERN)
+    refuse(
         "tx_id",
-        pl.col("tx_id").str.contains(r"^[A-Za-z0-9_.-]{1,128}\z").not_(),
+        unfit,
         "cannot name an item",
-        "Use 1 to 128 letters, digits, dots, dashes or underscores.",
+        "Use 1 to 128 letters, digits, dashes, underscores or dots, no dot first, and no device's name such as con.",
     )
     price = pl.col("price")
-    _refuse(frame, "price", price.is_finite().not_() | (price <= 0), "is not a price", "It must be finite and above 0.")
+    unpriced = price.is_finite().not_() | (price <= 0) | (price > MOST_PRICE)
+    refuse("price", unpriced, "is not a price", f"It must be above 0 and at most {MOST_PRICE:,.0f}.")
     for name, dtype in ANALYTIC.items():
         if dtype == pl.Float64:
-            _refuse(frame, name, pl.col(name).is_finite().not_(), "is not finite", "Unknown is null, never NaN.")
+            refuse(name, pl.col(name).is_finite().not_(), "is not finite", "Unknown is null, never NaN.")
     for name in AREAS:
-        _refuse(frame, name, pl.col(name) <= 0, "is not an area", "Make it null and flag the sale.")
-    _refuse(
-        frame, "flags", pl.col("flags").list.eval(pl.element().is_null()).list.any(), "holds a null", "Drop the null."
-    )
-    return frame
+        refuse(name, pl.col(name) <= 0, "is not an area", "Make it null and flag the sale.")
+    holed = pl.col("flags").list.eval(pl.element().is_null()).list.any()
+    refuse("flags", holed, "holds a null", "Drop the null.")
 
 
-def _refuse(frame: pl.DataFrame, column: str, bad: pl.Expr, what: str, hint: str) -> None:
-    row = frame.select(bad.fill_null(value=False).arg_true().first()).item()
-    if row is not None:
-        value = repr(frame[column][row])
-        shown = value if len(value) <= 80 else value[:77] + "…"
-        raise DataError(f'row {row}, column "{column}": {shown} {what}', hint=hint)
+def _first(frame: pl.DataFrame, bad: pl.Expr) -> int | None:
+    row: int | None = frame.select(bad.fill_null(value=False).arg_true().first()).item()
+    return row
+
+
+def place(frame: pl.DataFrame, row: int) -> str:
+    """Return where a row stands in its source: by `LINE` or `ROW` where the frame has one, else its own 1-based row.
+
+    Example:
+        >>> place(pl.DataFrame({"n": [5, 6], LINE: [2, 4]}), 1), place(pl.DataFrame({"n": [5, 6]}), 1)
+        ('line 4', 'row 2')
+    """
+    for column, word in ((LINE, "line"), (ROW, "row")):
+        if column in frame.columns:
+            return f"{word} {frame[column][row]}"
+    return f"row {row + 1}"
 
 
 def manifest_path(path: Path) -> Path:
@@ -290,7 +325,11 @@ def read_analytic(path: Path) -> pl.DataFrame:
     Raises:
         DataError: The file is missing, no readable Parquet, or breaks the schema.
     """
-    return validate(read_parquet(path))
+    frame = read_parquet(path)
+    try:
+        return validate(frame)
+    except DataError as error:
+        raise DataError(f"{path}: {error.message}", hint=error.hint) from error
 
 
 def read_manifest(path: Path) -> Manifest:

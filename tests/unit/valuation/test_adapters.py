@@ -12,7 +12,7 @@ from consilience.errors import ConfigError, DataError
 from consilience.valuation.adapters import ADAPTERS, Built, build
 from consilience.valuation.adapters.base import fill_absent, read_text_table
 from consilience.valuation.flags import EXCLUSIONS, FLAGS, annotate, exclude, flag_counts
-from consilience.valuation.schema import MONTH_ONLY, Bounds, read_analytic, validate, write_analytic
+from consilience.valuation.schema import LINE, MONTH_ONLY, Bounds, read_analytic, validate, write_analytic
 
 KC_HEADER = (
     "id,date,price,bedrooms,bathrooms,sqft_living,sqft_lot,floors,waterfront,view,condition,grade,sqft_above,"
@@ -65,19 +65,19 @@ def test_king_county_csv_becomes_the_analytic_table(tmp_path: Path) -> None:
 
 def test_king_county_csv_errors_name_place_and_remedy(tmp_path: Path) -> None:
     adapter = ADAPTERS["king_county"]
-    with pytest.raises(DataError, match=r'row 1, column "price": .*is not a number'):
+    with pytest.raises(DataError, match=r'line 3, column "price": .*is not a number'):
         adapter.read(kc_csv(tmp_path, KC_ROWS[0], KC_ROWS[1].replace("625000", "a lot")))
     with pytest.raises(DataError, match='has no column "zipcode"'):
         adapter.read(kc_csv(tmp_path, header=KC_HEADER.replace("zipcode", "zip")))
-    with pytest.raises(DataError, match='row 0, column "sale_date"'):
+    with pytest.raises(DataError, match='line 2, column "date"'):
         adapter.read(kc_csv(tmp_path, KC_ROWS[0].replace("20141013", "20141313")))
-    with pytest.raises(DataError, match=r'row 0, column "price": -5\.0'):
+    with pytest.raises(DataError, match=r'line 2, column "price": -5\.0'):
         build(adapter, kc_csv(tmp_path, KC_ROWS[0].replace("221900", "-5")))
     with pytest.raises(DataError, match="there is no file"):
         adapter.read(tmp_path / "none.csv")
     with pytest.raises(DataError, match="more than 1 rows"):
         adapter.read(kc_csv(tmp_path, *KC_ROWS), row_limit=1)
-    with pytest.raises(DataError, match="found: none"):
+    with pytest.raises(DataError, match="holds no sales"):
         build(adapter, kc_csv(tmp_path))
     with pytest.raises(ConfigError, match="takes no mapping"):
         adapter.configure(tmp_path / "mapping.yaml")
@@ -92,7 +92,7 @@ def test_a_parquet_form_with_other_types_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"kc\.parquet does not fit"):
         build(adapter, path)
     raw.with_columns(bedrooms=pl.lit(2.5)).write_parquet(path)
-    with pytest.raises(DataError, match=r'row 0, column "bedrooms": 2\.5 is not a whole number'):
+    with pytest.raises(DataError, match=r'row 1, column "bedrooms": 2\.5 is not a whole number'):
         build(adapter, path)
 
 
@@ -242,12 +242,14 @@ def test_a_wrong_mapping_says_what_is_wrong(tmp_path: Path, old: str, new: str, 
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("250000,50", "250.000,50", 'row 0, column "Preis"'),
-        ("250000,50", "inf", 'row 0, column "Preis"'),
-        ("250000,50", "-1", 'column "price": -1.0 is not a price'),
-        ("02/2020", "2020-02", 'row 0, column "Monat"'),
-        (";3;", ";2,5;", "row 0, column \"Zimmer\": '2,5' is not a whole number"),
-        ("yes", "perhaps", 'row 0, column "Neu"'),
+        ("250000,50", "250.000,50", 'line 2, column "Preis"'),
+        ("250000,50", "inf", 'line 2, column "Preis"'),
+        ("250000,50", "-1", 'line 2, column "Preis": -1.0 is not a price'),
+        ("250000,50", "1e300", 'line 2, column "Preis": 1e+300 is not a price'),
+        ("007", "", 'line 2, column "Kataster": there is no value'),
+        ("02/2020", "2020-02", 'line 2, column "Monat"'),
+        (";3;", ";2,5;", "line 2, column \"Zimmer\": '2,5' is not a whole number"),
+        ("yes", "perhaps", 'line 2, column "Neu"'),
         ("Preis", "Price", 'has no column "Preis"'),
     ],
 )
@@ -255,6 +257,53 @@ def test_a_wrong_value_names_row_and_column_of_the_file(tmp_path: Path, old: str
     with pytest.raises(DataError) as caught:
         csv_build(tmp_path, text=FILE.replace("ja", "yes").replace(old, new))
     assert said in str(caught.value)
+
+
+def test_lines_are_those_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    for text, lines in (
+        ("a,b\n1,2\n3,4\n", [2, 3]),
+        ("a,b\r\n1,2\r\n3,4", [2, 3]),
+        ('\ufeff\n\na,"b\n(m2)"\n1,"2\n2"\n3,4\n\n5,"6\n\n6"\n', [5, 7, 8, 9]),
+    ):
+        path.write_bytes(text.encode())
+        assert read_text_table(path)[LINE].to_list() == lines
+
+
+def test_an_id_given_twice_names_both_lines_and_the_column_of_the_file(tmp_path: Path) -> None:
+    mapping = MAPPING.replace("columns:\n", "columns:\n  tx_id: Akt\n").replace(
+        'date_format: "%m/%Y"', "date_format: '%m/%Y'"
+    )
+    header, sold, gift = FILE.replace("ja", "yes").splitlines()
+    text = f"Akt;{header}\nx1;{sold}\nx2;{sold}\nx1;{gift}\n"
+    with pytest.raises(DataError, match="line 2, column \"Akt\": 'x1' stands in line 4 too"):
+        csv_build(tmp_path, mapping=mapping, text=text)
+
+
+def test_a_source_without_sales_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "kc.parquet"
+    full = ADAPTERS["king_county"].read(kc_csv(tmp_path, *KC_ROWS))
+    for empty in (full.clear(), pl.DataFrame()):
+        empty.write_parquet(path)
+        with pytest.raises(DataError, match=r"kc\.parquet holds no sales"):
+            build(ADAPTERS["king_county"], path)
+    full.drop("price").write_parquet(path)
+    with pytest.raises(DataError, match='has no column "price"') as caught:
+        build(ADAPTERS["king_county"], path)
+    assert "Did you mean" not in caught.value.hint
+    with pytest.raises(DataError, match="is left by impossible"):
+        build(ADAPTERS["king_county"], kc_csv(tmp_path, KC_ROWS[1]), exclusions=["impossible"])
+
+
+def test_bad_values_of_parquet_name_the_row_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "kc.parquet"
+    raw = ADAPTERS["king_county"].read(kc_csv(tmp_path, *KC_ROWS)).with_columns(sqft_living=pl.Series([1180, -4]))
+    raw.with_columns(floors=pl.Series([1.0, float("nan")])).write_parquet(path)
+    with pytest.raises(DataError, match='row 2, column "floors": nan is not finite'):
+        build(ADAPTERS["king_county"], path)
+    raw.with_columns(grade=pl.Series([float("inf"), 7.0])).write_parquet(path)
+    with pytest.raises(DataError, match='row 1, column "grade": inf is not finite'):
+        build(ADAPTERS["king_county"], path)
 
 
 def test_unreadable_text_is_refused(tmp_path: Path) -> None:

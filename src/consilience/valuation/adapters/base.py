@@ -16,7 +16,7 @@ from consilience.errors import ConfigError, DataError
 from consilience.experiments.parquet import refuse_rows
 from consilience.registry import nearest
 from consilience.valuation.flags import exclude, flag_counts
-from consilience.valuation.schema import ANALYTIC, IDENTITY, Manifest, Observation, RegionMap, validate
+from consilience.valuation.schema import ANALYTIC, IDENTITY, LINE, Manifest, Observation, RegionMap, place, validate
 
 ROW_LIMIT = 10_000_000
 BYTE_LIMIT = 4 * 1024**3
@@ -46,7 +46,7 @@ class Adapter(ABC):
 
     @abstractmethod
     def read(self, path: Path, *, row_limit: int = ROW_LIMIT) -> pl.DataFrame:
-        """Return the source as it is.
+        """Return the source as it is, with the place of every row as `LINE` or `ROW` where it has one.
 
         Raises:
             DataError: The file is missing, unreadable, over a limit, or lacks a column.
@@ -54,11 +54,16 @@ class Adapter(ABC):
 
     @abstractmethod
     def to_analytic(self, raw: pl.DataFrame) -> pl.DataFrame:
-        """Return the source as the analytic table, flagged, sorted by sale date and parcel.
+        """Return the source as the analytic table, flagged, sorted by sale date and parcel; places are kept.
 
         Raises:
             DataError: A value breaks the schema.
         """
+
+    def names(self, raw: pl.DataFrame) -> Mapping[str, str]:
+        """Return analytic column → column of the source, where they differ, for messages."""
+        del raw
+        return {}
 
     def configure(self, mapping: Path | None) -> Self:
         """Return the adapter for one mapping file; only an adapter without columns of its own takes one.
@@ -93,15 +98,19 @@ def build(adapter: Adapter, path: Path, *, row_limit: int = ROW_LIMIT, exclusion
         ConfigError: An exclusion rule is unknown.
     """
     raw = adapter.read(path, row_limit=row_limit)
+    if not raw.height:
+        raise DataError(f"{path.name} holds no sales", hint="Give a file with a row per sale.")
     try:
         frame = adapter.to_analytic(raw)
     except PolarsError as error:
         reason = str(error).splitlines()[0]
         raise DataError(f"{path.name} does not fit: {reason}", hint="Check the types of its columns.") from error
-    excluded = exclude(validate(frame), exclusions)
+    excluded = exclude(validate(frame, names=adapter.names(raw)), exclusions)
+    if not excluded.kept.height:
+        raise DataError(f"no sale of {path.name} is left by {', '.join(exclusions)}", hint="Exclude less.")
     currencies = excluded.kept["currency"].unique().sort().to_list()
     if len(currencies) != 1:
-        found = ", ".join(currencies) or "none"
+        found = ", ".join(currencies)
         raise DataError(f"{path.name} must hold sales in one currency, found: {found}", hint="Split or convert it.")
     manifest = Manifest(
         adapter=adapter.name,
@@ -130,6 +139,8 @@ def read_text_table(
 ) -> pl.DataFrame:
     """Return a delimited text file with every column as text, so that ids keep leading zeros; empty is null.
 
+    `LINE` says in which line of the file a row begins; the first is line 1, which usually holds the header.
+
     Raises:
         DataError: The file is missing, over a limit, not in its encoding, or no table.
     """
@@ -149,34 +160,48 @@ def read_text_table(
         reason = str(error).splitlines()[0]
         raise DataError(f"{path} is no table: {reason}", hint="Check delimiter and quotes.") from error
     refuse_rows(path, frame.height, row_limit)
-    return frame
+    return frame.with_columns(_lines(frame, text))
+
+
+def _lines(frame: pl.DataFrame, text: str) -> pl.Expr:
+    """Return the line in which each row begins; quoted values may hold line ends, and empty lines may come first."""
+    ahead = text[: len(text) - len(text.lstrip("\r\n"))].count("\n")
+    header = 1 + ahead + sum(name.count("\n") for name in frame.columns)
+    if text.count("\n") <= header + frame.height:
+        return pl.int_range(header + 1, header + 1 + pl.len()).alias(LINE)
+    inside = pl.sum_horizontal(pl.all().str.count_matches("\n", literal=True).cast(pl.Int64).fill_null(0))
+    return (header + (inside + 1).cum_sum() - inside).alias(LINE)
 
 
 def require_columns(frame: pl.DataFrame, wanted: Sequence[str], *, where: str) -> None:
     """Raise where a column is missing.
 
     Raises:
-        DataError: It is; the nearest column of the source is named.
+        DataError: It is; the nearest column of the source is named. A source without any column holds no sales.
 
     Example:
         >>> require_columns(pl.DataFrame({"price": [1]}), ["price"], where="sales.csv")
     """
+    there = [name for name in frame.columns if name != LINE]
+    if not there:
+        raise DataError(f"{where} holds no sales: it has no columns", hint="Give a file with a row per sale.")
     for name in wanted:
-        if name not in frame.columns:
-            raise DataError(f'{where} has no column "{name}"', hint=nearest(name, frame.columns))
+        if name not in there:
+            raise DataError(f'{where} has no column "{name}"', hint=nearest(name, there))
 
 
-def parse(frame: pl.DataFrame, column: str, values: pl.Expr, what: str) -> pl.Series:
+def parse(frame: pl.DataFrame, column: str, values: pl.Expr, what: str, *, named: str | None = None) -> pl.Series:
     """Return the parsed values of a text column; null stays null.
 
     Args:
         frame: The source.
-        column: The column that is parsed, for the message.
+        column: The column that is parsed.
         values: The parsed column, null where it cannot be read.
         what: What it should be, such as ``a number``.
+        named: The source's name for the column, where it has another.
 
     Raises:
-        DataError: A value that is there cannot be read; names row and column.
+        DataError: A value that is there cannot be read; names place and column.
 
     Example:
         >>> parse(pl.DataFrame({"n": ["1", None]}), "n", pl.col("n").cast(pl.Int32, strict=False), "a number").to_list()
@@ -187,13 +212,18 @@ def parse(frame: pl.DataFrame, column: str, values: pl.Expr, what: str) -> pl.Se
     if len(unread):
         row = int(unread[0])
         raise DataError(
-            f'row {row}, column "{column}": {frame[column][row]!r:.80} is not {what}', hint="Mend or empty the value."
+            f'{place(frame, row)}, column "{named or column}": {frame[column][row]!r:.80} is not {what}',
+            hint="Mend or empty the value.",
         )
     return parsed
 
 
-def fill_absent(frame: pl.DataFrame) -> pl.DataFrame:
+def fill_absent(frame: pl.DataFrame, *, names: Mapping[str, str] | None = None) -> pl.DataFrame:
     """Return the frame with every analytic column but ``flags`` in its type; columns it lacks are null.
+
+    Args:
+        frame: Some of the columns.
+        names: Analytic column → the source's name for it, where it has another.
 
     Raises:
         DataError: A count is no whole number.
@@ -209,7 +239,7 @@ def fill_absent(frame: pl.DataFrame) -> pl.DataFrame:
         elif dtype == pl.Int32:
             value = pl.col(name)
             whole = pl.when(value == value.round()).then(value).cast(dtype, strict=False).alias(name)
-            typed.append(pl.lit(parse(frame, name, whole, "a whole number")))
+            typed.append(pl.lit(parse(frame, name, whole, "a whole number", named=(names or {}).get(name))))
         else:
             typed.append(pl.col(name).cast(dtype))
     return frame.with_columns(column for column, name in zip(typed, ANALYTIC, strict=True) if name != "flags")

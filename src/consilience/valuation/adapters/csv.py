@@ -25,7 +25,7 @@ from consilience.valuation.adapters.base import (
     require_columns,
 )
 from consilience.valuation.flags import annotate
-from consilience.valuation.schema import ANALYTIC, AREAS, IDENTITY, MONTH_ONLY, Observation, RegionMap
+from consilience.valuation.schema import ANALYTIC, AREAS, IDENTITY, LINE, MONTH_ONLY, Observation, RegionMap
 
 AreaUnit = Literal["m2", "sqft", "acre", "ha"]
 M2_PER_UNIT: dict[str, float] = {"m2": 1.0, "sqft": M2_PER_SQFT, "acre": 43_560 * M2_PER_SQFT, "ha": 10_000.0}
@@ -165,17 +165,22 @@ class CsvAdapter(Adapter):
         wanted = list(dict.fromkeys([*mapping.columns.values(), *([mapping.sale_type] if mapping.sale_type else [])]))
         require_columns(text, wanted, where=path.name)
         trimmed = pl.col(wanted).str.strip_chars()
-        return text.select(pl.when(~trimmed.is_in(["", *mapping.null_values])).then(trimmed))
+        return text.select(pl.when(~trimmed.is_in(["", *mapping.null_values])).then(trimmed), LINE)
+
+    def names(self, raw: pl.DataFrame) -> Mapping[str, str]:
+        """Return the mapping's columns."""
+        del raw
+        return self._bound.columns
 
     def to_analytic(self, raw: pl.DataFrame) -> pl.DataFrame:
         """Return the analytic table of the file.
 
         Raises:
-            DataError: A value is not what its column needs; names row and column.
+            DataError: A value is not what its column needs; names line and column of the file.
         """
         mapping = self._bound
         columns = {name: self._column(raw, name, source) for name, source in mapping.columns.items()}
-        frame = pl.DataFrame(columns).with_columns(
+        frame = pl.DataFrame({**columns, LINE: raw[LINE]}).with_columns(
             pl.lit(self.name).alias("source"), *(pl.lit(value).alias(name) for name, value in mapping.constants.items())
         )
         if "tx_id" not in columns:

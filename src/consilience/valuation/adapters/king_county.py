@@ -20,9 +20,20 @@ from consilience.valuation.adapters.base import (
     require_columns,
 )
 from consilience.valuation.flags import annotate
-from consilience.valuation.schema import Bounds, Centre, Observation, RegionMap
+from consilience.valuation.schema import LINE, ROW, Bounds, Centre, Observation, RegionMap
 
 CSV_NAMES = {"id": "parcel_id", "date": "sale_date", "long": "lon"}
+SOURCE_NAMES = {
+    "tx_id": "source_row",
+    "municipality": "zipcode",
+    "lng": "lon",
+    "floor_area_m2": "sqft_living",
+    "land_area_m2": "sqft_lot",
+    "year_built": "yr_built",
+    "storeys": "floors",
+    "quality": "grade",
+}
+PUBLIC_NAMES = {"parcel_id": "id", "sale_date": "date", "lng": "long"}
 WHOLE = ("bedrooms", "sqft_living", "sqft_lot", "condition", "grade", "yr_built", "yr_renovated")
 DECIMAL = ("price", "bathrooms", "floors", "lat", "lon")
 WANTED = ("parcel_id", "sale_date", "zipcode", *WHOLE, *DECIMAL)
@@ -77,9 +88,15 @@ class KingCounty(Adapter):
 
     def read(self, path: Path, *, row_limit: int = ROW_LIMIT) -> pl.DataFrame:
         """Return the sales with ``parcel_id, sale_date, source_row`` and the assessor's columns."""
-        raw = _read_csv(path, row_limit) if path.suffix.lower() == ".csv" else read_parquet(path, row_limit=row_limit)
+        if path.suffix.lower() == ".csv":
+            return _read_csv(path, row_limit).select(*WANTED, "source_row", LINE)
+        raw = read_parquet(path, row_limit=row_limit)
         require_columns(raw, (*WANTED, "source_row"), where=path.name)
-        return raw.select(*WANTED, "source_row")
+        return raw.select(*WANTED, "source_row").with_row_index(ROW, offset=1)
+
+    def names(self, raw: pl.DataFrame) -> Mapping[str, str]:
+        """Return the names in the public csv or in its Parquet form."""
+        return SOURCE_NAMES | PUBLIC_NAMES if LINE in raw.columns else SOURCE_NAMES
 
     def to_analytic(self, raw: pl.DataFrame) -> pl.DataFrame:
         """Return the analytic table of the sales."""
@@ -105,7 +122,8 @@ class KingCounty(Adapter):
                 storeys="floors",
                 quality="grade",
                 source=pl.lit(self.name),
-            )
+            ).with_columns(raw[name] for name in (LINE, ROW) if name in raw.columns),
+            names=self.names(raw),
         )
         renovated = {"renovated_after_sale": pl.col("yr_renovated") > pl.col("sale_date").dt.year()}
         return annotate(frame, bounds=REGION.bounds, declared=renovated).with_columns(
@@ -118,9 +136,13 @@ def _read_csv(path: Path, row_limit: int) -> pl.DataFrame:
     public = {ours: theirs for theirs, ours in CSV_NAMES.items()}
     require_columns(text, [public.get(name, name) for name in WANTED], where=path.name)
     text = text.rename(CSV_NAMES)
-    numbers = [parse(text, name, pl.col(name).cast(pl.Int64, strict=False), "a whole number") for name in WHOLE]
-    numbers += [parse(text, name, pl.col(name).cast(pl.Float64, strict=False), "a number") for name in DECIMAL]
+
+    def read(name: str, values: pl.Expr, what: str) -> pl.Series:
+        return parse(text, name, values, what, named=public.get(name))
+
+    numbers = [read(name, pl.col(name).cast(pl.Int64, strict=False), "a whole number") for name in WHOLE]
+    numbers += [read(name, pl.col(name).cast(pl.Float64, strict=False), "a number") for name in DECIMAL]
     day = pl.col("sale_date").str.slice(0, 8).str.to_date("%Y%m%d", strict=False)
-    days = parse(text, "sale_date", day, "a day like 20141013")
+    days = read("sale_date", day, "a day like 20141013")
     # The public file holds ids as integers, which lost their leading zeros.
     return text.with_columns(pl.col("parcel_id").str.zfill(10), days, *numbers).with_row_index("source_row")

@@ -11,7 +11,7 @@ import polars as pl
 from consilience.experiments.parquet import read_parquet
 from consilience.valuation.adapters.base import ROW_LIMIT, Adapter, fill_absent, require_columns
 from consilience.valuation.flags import annotate
-from consilience.valuation.schema import Observation, RegionMap
+from consilience.valuation.schema import ROW, Observation, RegionMap
 from consilience.valuation.synthetic import MARKET_SALE, RAW_SCHEMA, REGION
 
 AT_ROLL = ("assessment_land", "assessment_building", "assessment_total", "roll_reference_date")
@@ -41,7 +41,7 @@ class SyntheticTown(Adapter):
         """Return the raw table."""
         raw = read_parquet(path, row_limit=row_limit)
         require_columns(raw, RAW_SCHEMA.names(), where=path.name)
-        return raw.select(RAW_SCHEMA.names())
+        return raw.select(RAW_SCHEMA.names()).with_row_index(ROW, offset=1)
 
     def to_analytic(self, raw: pl.DataFrame) -> pl.DataFrame:
         """Return the analytic table of the town."""
