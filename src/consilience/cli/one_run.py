@@ -81,7 +81,7 @@ def preview(place: Place, asked: Asked, *, as_json: bool) -> None:
     items = items_unwritten(asked.wanted, project=place.project, town=place.town)
     plan = _plan(asked, items)
     ahead = foresee(plan, items, catalogue=asked.settings.catalogue)
-    run_id = run_name(plan, asked.run_id)
+    run_id = run_name(plan, asked.run_id, synthetic=asked.wanted.synthetic)
     cap = asked.settings.max_spend_nano
     document = {
         "run_id": run_id,
@@ -157,7 +157,7 @@ def perform(place: Place, asked: Asked, *, accept: frozenset[str], retry_failed:
         check_keys(asked.settings, root=place.root)
     items = items_of(asked.wanted, project=project, town=place.town)
     plan = _plan(asked, items)
-    run_id = run_name(plan, asked.run_id)
+    run_id = run_name(plan, asked.run_id, synthetic=asked.wanted.synthetic)
     for text in _warnings(plan):
         note(text)
     catalogue = asked.settings.catalogue

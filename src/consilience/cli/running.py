@@ -97,21 +97,21 @@ def items_unwritten(wanted: Wanted, *, project: Project, town: Project) -> list[
     return [builder.build_item(tx_id) for tx_id in select_items(drawn, split=wanted.split or "", n=wanted.n)]
 
 
-def run_name(plan: Plan, chosen: str | None) -> str:
-    """Return the run's id: the chosen one, marked as simulated where it must be, or the plan's own.
+def run_name(plan: Plan, chosen: str | None, *, synthetic: bool) -> str:
+    """Return the run's id: the chosen one or the plan's own, marked where models or data are made up.
 
     Raises:
         ConfigError: It cannot name a folder.
     """
     if chosen is None:
-        return plan.run_id
+        return plan.run_id if plan.simulated or not synthetic else f"{SIMULATED_PREFIX}{plan.run_id}"
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}", chosen):
         raise ConfigError(
             f'--run-id: "{chosen}" cannot name a run', hint="Use 1 to 128 letters, digits, dots, dashes, underscores."
         )
-    if plan.simulated and not chosen.startswith(SIMULATED_PREFIX):
+    if (plan.simulated or synthetic) and not chosen.startswith(SIMULATED_PREFIX):
         chosen = f"{SIMULATED_PREFIX}{chosen}"
-        note(f"no real model speaks in this run, so its id is {chosen}")
+        note(f"models or data of this run are made up, so its id is {chosen}")
     return chosen
 
 

@@ -2,12 +2,18 @@ from __future__ import annotations
 
 import csv
 import json
+import re
+import shutil
 from pathlib import Path
 
 import pytest
 
 from cli_cases import Cli, run_of
+from consilience.aggregation.answers import rule_names
 from consilience.cli import main
+from consilience.cli.runs import RULES
+from consilience.core.question import Kind
+from consilience.journal.lock import RunLock
 
 
 def test_a_run_is_found_by_id_and_by_path(cli: Cli, demo_project: Path) -> None:
@@ -19,7 +25,10 @@ def test_a_run_is_found_by_id_and_by_path(cli: Cli, demo_project: Path) -> None:
     wrong = cli("verify", run[:-1] + "x", "--project", demo_project)
     assert wrong.code == 2
     assert f'Did you mean "{run}"' in wrong.err
-    assert cli("verify", "..", "--project", demo_project).code in {0, 2, 6}
+    for other in ("..", ".", demo_project, demo_project / "data"):
+        done = cli("verify", other, "--project", demo_project)
+        assert done.code == 2
+        assert "is no run folder" in done.err
 
 
 def test_verify_names_the_changed_record_and_exits_6(cli: Cli, demo_project: Path) -> None:
@@ -28,7 +37,14 @@ def test_verify_names_the_changed_record_and_exits_6(cli: Cli, demo_project: Pat
     assert noted["ok"] is True
     assert noted["finished"] is True
     assert cli("verify", run, "--head", noted["head"], "--project", demo_project).code == 0
-    assert cli("verify", run, "--head", "0" * 64, "--project", demo_project).code == 6
+    assert cli("verify", run, "--head", noted["head"].upper(), "--project", demo_project).code == 0
+    unknown = cli("verify", run, "--head", "0" * 64, "--project", demo_project)
+    assert unknown.code == 6
+    assert "error: no record has the noted head 000" in unknown.err
+    assert "none has the noted head" in unknown.out
+    wrong = cli("verify", run, "--head", "abc", "--project", demo_project)
+    assert wrong.code == 2
+    assert '"abc" is no head' in wrong.err
     journal = demo_project / "results" / "runs" / run / "events-00001.jsonl"
     lines = journal.read_bytes().splitlines(keepends=True)
     lines[9] = lines[9].replace(b'"seq":10', b'"seq":11')
@@ -43,6 +59,98 @@ def test_verify_names_the_changed_record_and_exits_6(cli: Cli, demo_project: Pat
     refused = cli("report", "--include-simulated", "--output", page, "--project", demo_project)
     assert refused.code == 6
     assert not page.exists()
+    evaluated = cli("evaluate", "--include-simulated", "--project", demo_project)
+    assert (evaluated.code, evaluated.out) == (6, "")
+    assert evaluated.err == refused.err
+    assert f"run {run}: journal record 10 (events-00001.jsonl" in evaluated.err
+
+
+def test_a_changed_prediction_is_not_evaluated_but_lost_transcripts_are_no_hindrance(
+    cli: Cli, demo_project: Path
+) -> None:
+    folder = demo_project / "results" / "runs" / run_of(demo_project, "F_independent")
+    shutil.rmtree(folder / "transcripts")
+    assert cli("evaluate", "--include-simulated", "--project", demo_project).code == 0
+    shutil.copy(
+        folder.parent / run_of(demo_project, "E_single") / "predictions.parquet", folder / "predictions.parquet"
+    )
+    refused = cli("evaluate", folder.name, "--include-simulated", "--project", demo_project)
+    assert refused.code == 6
+    assert "predictions.parquet" in refused.err
+
+
+def test_a_torn_tail_is_cut_off_not_changed(cli: Cli, demo_project: Path) -> None:
+    run = run_of(demo_project, "E_single")
+    journal = demo_project / "results" / "runs" / run / "events-00001.jsonl"
+    journal.write_bytes(journal.read_bytes()[:-9])
+    done = cli("verify", run, "--project", demo_project, "--json")
+    assert done.code == 6
+    assert done.document["first_bad"]["kind"] == "torn"
+    assert "its own command resumes it" in done.err
+    assert "restore" not in done.err
+    assert "cut off" in cli("verify", run, "--project", demo_project).out
+
+
+@pytest.mark.parametrize("began", [None, b"", b'{"hash":"0'])
+def test_a_run_without_a_record_has_nothing_recorded_yet(began: bytes | None, cli: Cli, tmp_path: Path) -> None:
+    folder = tmp_path / "results" / "runs" / "_early"
+    folder.mkdir(parents=True)
+    (folder / "lock").write_text("")
+    if began is not None:
+        (folder / "events-00001.jsonl").write_bytes(began)
+    for verb in (("verify",), ("replay",), ("ledger",), ("recompute", "--aggregation", "mean")):
+        done = cli(*verb, "_early", "--project", tmp_path)
+        assert done.code == 1
+        assert "nothing was recorded yet" in done.err
+    assert cli("runs", "--project", tmp_path, "--json").document["runs"][0]["state"] == "not recorded"
+
+
+def test_a_journal_that_went_missing_is_damage(cli: Cli, demo_project: Path) -> None:
+    run = run_of(demo_project, "E_single")
+    (demo_project / "results" / "runs" / run / "events-00001.jsonl").unlink()
+    done = cli("verify", run, "--project", demo_project)
+    assert done.code == 6
+    assert "the file is missing" in done.err
+
+
+@pytest.fixture
+def killed(cli: Cli, tmp_path: Path, questions: Path) -> Path:
+    """A run that a cap stopped, that was resumed, and whose process was then killed before its end."""
+    command = ("run-arm", "--arm", "F_independent", "--questions", questions, "--run-id", "_k", "--project", tmp_path)
+    assert cli(*command, "--max-spend-usd", "0.02", "--concurrency", 1).code == 4
+    folder = tmp_path / "results" / "runs" / "_k"
+    older = {name: (folder / name).read_bytes() for name in ("manifest.json", "predictions.parquet")}
+    assert cli(*command).code == 0
+    journal = folder / "events-00001.jsonl"
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:-1]))
+    for name, content in older.items():
+        (folder / name).write_bytes(content)
+    return folder
+
+
+def test_a_killed_run_is_listed_from_its_journal(cli: Cli, killed: Path, tmp_path: Path) -> None:
+    (total,) = cli("ledger", "_k", "--project", tmp_path, "--json").document["totals"]
+    (listed,) = cli("runs", "--project", tmp_path, "--json").document["runs"]
+    assert listed["spent_usd"] == pytest.approx(total["cost_nano"] / 1e9)
+    assert (listed["state"], listed["items_done"], listed["items"]) == ("stopped", 3, 3)
+    (killed / "manifest.json").unlink()
+    (bare,) = cli("runs", "--project", tmp_path, "--json").document["runs"]
+    assert bare == {**listed, "max_spend_usd": None}
+    with RunLock(killed):
+        assert cli("runs", "--project", tmp_path, "--json").document["runs"][0]["state"] == "running"
+    journal = killed / "events-00001.jsonl"
+    journal.write_bytes(journal.read_bytes().replace(b'"seq":3', b'"seq":4', 1))
+    (bad,) = cli("runs", "--project", tmp_path, "--json").document["runs"]
+    assert (bad["state"], bad["spent_usd"], bad["arm"]) == ("damaged", None, "F_independent")
+    assert "damaged" in cli("runs", "--project", tmp_path).out
+
+
+@pytest.mark.usefixtures("killed")
+def test_older_predictions_of_an_unfinished_run_are_no_damage(cli: Cli, tmp_path: Path) -> None:
+    done = cli("replay", "_k", "--project", tmp_path)
+    assert done.code == 1
+    assert "_k is not finished; predictions are older than the record" in done.err
+    assert "own command" in done.err
 
 
 def test_replay_makes_no_call_and_gives_the_same_bytes(cli: Cli, demo_project: Path) -> None:
@@ -65,6 +173,12 @@ def test_recompute_takes_another_rule(cli: Cli, demo_project: Path) -> None:
     assert found["calls"] == 0
     assert len(found["predictions"]) == 24
     assert len(cli("recompute", run, "--aggregation", "mean", "--project", demo_project).out.splitlines()) == 26
+    kinds: tuple[Kind, ...] = ("estimate", "probability", "distribution", "choice")
+    assert all(rule in RULES for kind in kinds for rule in rule_names(kind))
+    assert set(re.findall(r"[a-z_0-9]+(?=[,;( ])", RULES.replace(")", ","))) - {f"{kind}s" for kind in kinds} == {
+        *(rule for kind in kinds for rule in rule_names(kind)),
+        "probabilities",
+    }
     unknown = cli("recompute", run, "--aggregation", "medain", "--project", demo_project)
     assert unknown.code == 2
     assert 'Did you mean "median"' in unknown.err
@@ -108,8 +222,8 @@ def test_runs_are_listed_with_their_state(cli: Cli, demo_project: Path, tmp_path
     assert states == {
         "_E_single": "finished",
         "_F_independent": "finished",
-        "_G_debate_r2": "not finished",
-        "_empty": "no journal",
+        "_G_debate_r2": "stopped",
+        "_empty": "not recorded",
     }
     assert listed["_empty"]["spent_usd"] is None
     assert "(simulated)" in cli("runs", "--project", demo_project).out
@@ -126,6 +240,10 @@ def test_evaluate_shows_every_arm_with_cost_and_difference(cli: Cli, demo_projec
     found = cli("evaluate", "--include-simulated", "--project", demo_project, "--json").document
     assert [row["arm"] for row in found["arms"]] == ["E_single", "F_independent", "G_debate_r2"]
     assert all(row["cost_usd"] > 0 for row in found["arms"])
+    single = run_of(demo_project, "E_single")
+    unknown = cli("evaluate", single, "--primary", "medain", "--include-simulated", "--project", demo_project)
+    assert unknown.code == 2
+    assert 'Did you mean "median"' in unknown.err
     alone = cli("evaluate", run_of(demo_project, "F_ind"), "--include-simulated", "--project", demo_project)
     assert alone.code == 2
     assert "E_single" in alone.err
@@ -156,6 +274,7 @@ def test_the_demo_prints_one_table_and_where_to_look(finished_demo: Path, capfd:
     captured = capfd.readouterr()
     for arm in ("E_single", "F_independent", "G_debate_r2"):
         assert f"{arm} (simulated)" in captured.out
+    assert "every prompt" not in captured.out
     for heading in ("MdAPE", "PPE10", "Coverage of 90 % interval", "Cost per item", "from E_single"):
         assert heading in captured.out
     assert "no real model spoke" in captured.out
@@ -171,6 +290,13 @@ def test_the_data_verbs_tell_what_they_made(cli: Cli, tmp_path: Path) -> None:
     split = cli("data", "splits", "--group-parcels", "--project", tmp_path, "--json").document
     assert sum(split["counts"].values()) == 400
     days = ("--boundaries", "2022-06-01,2023-01-01,2023-06-01")
+    assert cli("data", "splits", *days, "--project", tmp_path).code == 0
+    far = cli("data", "splits", "--boundaries", "2998-01-01,2999-01-01,3000-01-01", "--project", tmp_path)
+    assert far.code == 1
+    assert "no sale falls into validation, test, holdout" in far.err
+    late = cli("data", "splits", "--boundaries", "2022-06-01,2999-01-01,3000-01-01", "--project", tmp_path, "--json")
+    assert late.document["empty"] == ["test", "holdout"]
+    assert "warning: no sale falls into test, holdout" in late.err
     assert cli("data", "splits", *days, "--project", tmp_path).code == 0
     drawn = cli("data", "subsample", "--project", tmp_path, "--json").document
     again = cli("data", "subsample", "--seed", 9, "--project", tmp_path, "--json").document

@@ -7,7 +7,7 @@ import pytest
 
 from consilience.cli.watch import interruptible, told, watching
 from consilience.experiments.orders import Progress
-from consilience.models.pool import Stop
+from consilience.models.calls import Stop
 
 
 def at(done: int, cap: int | None = 50_000_000) -> Progress:
