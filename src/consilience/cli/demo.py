@@ -46,7 +46,7 @@ def demo(context: typer.Context, as_json: Json = False) -> None:
         )
         carry_out(job, Orders())
     found = evaluated(place, runs, include_simulated=True)
-    path = place.root / "report.html"
+    path, folder = place.root / "report.html", place.project.runs / runs[-1]
     write_page(place, found, path, title="Consilience demo")
     show(
         {
@@ -61,7 +61,9 @@ def demo(context: typer.Context, as_json: Json = False) -> None:
         "Everything above is simulated: no real model spoke. Costs are what the same tokens cost at list price.",
         "Where to look next:",
         f"  the report page           {path}",
-        f"  every prompt and answer   {place.project.runs / runs[-1] / 'transcripts'}",
+        f"  every turn and reply      {folder / 'transcripts'}",
+        f"  the evidence shown        {folder / 'packets'}",
+        f"  all that was sent         {folder}/events-*.jsonl (the journal)",
         f"  the record, checked       consilience --project {place.root} verify {runs[-1]}",
         f"  the same without a call   consilience --project {place.root} replay {runs[-1]}",
         f"  what it cost, by role     consilience --project {place.root} ledger {runs[-1]} --by role",

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from consilience.cli.console import Grid, show
+from consilience.cli.console import Grid, counted, show
 from consilience.cli.place import Json, Place, place_of
-from consilience.errors import ConfigError, DataError
+from consilience.errors import ConfigError, DataError, IntegrityError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -53,6 +53,7 @@ def evaluate(
         "run_ids": list(result.run_ids),
         "skipped_simulated": list(found.skipped),
         "unfinished": list(found.unfinished),
+        "partial": list(found.partial),
         "single_questions": list(found.single_questions),
         "arms": main.to_json(),
         "rules": rules_table(result).to_json(),
@@ -80,7 +81,7 @@ def report(
     result = found.evaluation
     show(
         {"report": str(path), "simulated": result.simulated, "run_ids": list(result.run_ids)},
-        f"{len(result.overall.arms)} arms{' (simulated)' if result.simulated else ''} in {path}",
+        f"{counted(len(result.overall.arms), 'arm')}{' (simulated)' if result.simulated else ''} in {path}",
         *_remarks(found),
         as_json=as_json,
     )
@@ -97,6 +98,8 @@ class Found:
         single_questions: Runs of ``ask``, of which no truth is known.
         notes: Sentences about the data that every report says.
         sources: Where the items come from.
+        heads: Head hash of each run's journal, which was checked.
+        partial: Runs read although they are not finished.
     """
 
     evaluation: Evaluation
@@ -105,6 +108,8 @@ class Found:
     single_questions: tuple[str, ...]
     notes: tuple[str, ...]
     sources: tuple[Source, ...]
+    heads: dict[str, str]
+    partial: tuple[str, ...]
 
 
 def evaluated(
@@ -120,12 +125,14 @@ def evaluated(
     Raises:
         ConfigError: A run does not exist or lies in another project.
         DataError: There is nothing to evaluate, or an item has no truth.
+        IntegrityError: A run's record or predictions are not what was written; run and record are named.
     """
     from consilience.experiments.evaluate import evaluate as evaluate_predictions  # noqa: PLC0415 - heavy
     from consilience.experiments.predictions import load_runs  # noqa: PLC0415 - the same
 
     names = [_of_project(place, run) for run in runs or ()]
     loaded = load_runs(place.root / "results", names or None, include_simulated=include_simulated)
+    heads, partial = _checked(place, loaded.run_ids)
     truth, notes, sources = _truths(place, questions, set(loaded.predictions["item_id"]))
     return Found(
         evaluate_predictions(loaded.predictions, truth, primary=primary),
@@ -134,7 +141,27 @@ def evaluated(
         loaded.single_questions,
         tuple(notes),
         tuple(sources),
+        heads,
+        partial,
     )
+
+
+def _checked(place: Place, run_ids: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return the head of every run and those that are not finished."""
+    from consilience.experiments.verification import verify_run  # noqa: PLC0415 - heavy
+
+    heads: dict[str, str] = {}
+    partial: list[str] = []
+    for run_id in run_ids:
+        found = verify_run(place.run_folder(run_id))
+        error = found.error()
+        # What is made from the record beside the predictions may be gone: nothing here is read from it.
+        read = [one for one in found.files if not one.derived or one.file == "predictions.parquet"]
+        if error is not None and (read or not found.journal.ok):
+            raise IntegrityError(f"run {run_id}: {error.message}", hint=error.hint)
+        heads[run_id] = found.journal.head or ""
+        partial += [] if found.journal.finished else [run_id]
+    return heads, tuple(partial)
 
 
 def _of_project(place: Place, run: str) -> str:
@@ -201,26 +228,16 @@ def _source_of(made: Manifest, sales: pl.DataFrame) -> Source:
 
 
 def write_page(place: Place, found: Found, path: Path, *, title: str) -> None:
-    """Write the report page of an evaluation.
-
-    Raises:
-        IntegrityError: A run's journal is not what was written; no page is made of it.
-    """
+    """Write the report page of an evaluation."""
     from consilience.experiments.storage import write_whole  # noqa: PLC0415 - heavy
-    from consilience.journal.verify import verify  # noqa: PLC0415 - the same
     from consilience.reports.html import render_report  # noqa: PLC0415 - the same
     from consilience.reports.scope import Scope, read_asked  # noqa: PLC0415 - the same
 
-    heads: dict[str, str] = {}
-    for run_id in found.evaluation.run_ids:
-        checked = verify(place.run_folder(run_id))
-        if checked.first_bad is not None:
-            raise checked.first_bad.error()
-        if checked.head is not None:
-            heads[run_id] = checked.head
     result = found.evaluation
     scope = Scope(tuple(read_asked(place.run_folder(run_id)) for run_id in result.run_ids), found.sources)
-    page = render_report(result, title=title, heads=heads, simulated=result.simulated, scope=scope, notes=found.notes)
+    page = render_report(
+        result, title=title, heads=found.heads, simulated=result.simulated, scope=scope, notes=found.notes
+    )
     write_whole(path, lambda target: target.write_text(page, encoding="utf-8"))
 
 
@@ -232,10 +249,14 @@ def shown(table: Table) -> tuple[Grid, str]:
 
 def _remarks(found: Found) -> list[str]:
     lines = [f"note: {text}" for text in (*found.evaluation.warnings, *found.notes)]
+    if found.partial:
+        lines.append(f"note: not finished, so only the items done so far are counted: {', '.join(found.partial)}")
     if found.skipped:
-        lines.append(f"note: {len(found.skipped)} simulated runs were left out: add --include-simulated")
+        lines.append(f"note: left out {counted(len(found.skipped), 'simulated run')}: add --include-simulated")
     if found.single_questions:
-        lines.append(f"note: {len(found.single_questions)} single questions were left out: no truth is known of them")
+        lines.append(
+            f"note: left out {counted(len(found.single_questions), 'single question')}: no truth is known of them"
+        )
     if found.unfinished:
         lines.append(f"note: not finished, left out: {', '.join(found.unfinished)}")
     return lines

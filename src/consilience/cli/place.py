@@ -10,11 +10,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from consilience.errors import ConfigError
+from consilience.errors import ConfigError, DataError
+from consilience.journal.files import segment_path, segments
 from consilience.registry import nearest
 
 if TYPE_CHECKING:
     from consilience.valuation.pipeline import Project
+
+MADE = ("manifest.json", "predictions.parquet", "transcripts")
+"""What a run makes from its record."""
+SIGNS = ("protocol.json", "lock", *MADE)
+"""What tells a run folder from any other, beside its journal."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 RunName = Annotated[
@@ -60,15 +66,41 @@ class Place:
             ConfigError: There is no such run; the nearest is named.
         """
         runs = self.root / "results" / "runs"
-        if run not in {"", ".", ".."} and (runs / run).is_dir():
+        if run == Path(run).name != ".." and (runs / run).is_dir():
             return runs / run
         if Path(run).is_dir():
-            return Path(run).resolve()
+            folder = Path(run).resolve()
+            if folder.parent == runs.resolve() or any((folder / name).exists() for name in SIGNS) or segments(folder):
+                return folder
+            raise ConfigError(f"{folder} is no run folder", hint="Name a run; consilience runs lists them.")
         known = [folder.name for folder in runs.iterdir() if folder.is_dir()] if runs.is_dir() else []
         raise ConfigError(
             f'there is no run "{run}" in {runs}',
             hint=nearest(run, known) if known else "Make one with consilience run-arm, or name its project: --project.",
         )
+
+    def recorded_run(self, run: str) -> Path:
+        """Return the folder of a run that has begun.
+
+        Raises:
+            ConfigError: There is no such run.
+            DataError: Nothing was recorded yet.
+        """
+        folder = self.run_folder(run)
+        if not is_begun(folder):
+            raise DataError(f"nothing was recorded yet in {folder}", hint="The run's own command starts it.")
+        return folder
+
+
+def is_begun(folder: Path) -> bool:
+    """Return whether a run has a record, or had one, since it left something made from it."""
+    if any((folder / name).exists() for name in MADE):
+        return True
+    for number in segments(folder):
+        with segment_path(folder, number).open("rb") as lines:
+            if lines.readline().endswith(b"\n"):
+                return True
+    return False
 
 
 def place_of(context: typer.Context) -> Place:

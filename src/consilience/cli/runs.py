@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-import json
+import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from consilience.cli.console import Grid, number, show
+from consilience.cli.console import Grid, counted, number, show
 from consilience.cli.place import Json, RunName, is_simulated, place_of, titled
-from consilience.errors import ConfigError, IntegrityError
+from consilience.errors import ConfigError, DataError, IntegrityError
 from consilience.registry import nearest
 
-TAIL_BYTES = 1_000_000
-FINISHED = b'"type":"run.finished"'
+if TYPE_CHECKING:
+    from consilience.core.question import Kind
+
+RULES: dict[Kind, tuple[str, ...]] = {
+    "estimate": (
+        *("mean", "median", "trimmed_mean_20", "inverse_variance", "stacking", "stacking_nnls", "robust_bayes"),
+        "mixture",
+    ),
+    "probability": ("median",),
+    "distribution": ("linear_pool",),
+    "choice": ("plurality",),
+}
+"""Names for the help, which may load no rule."""
+RULES_HELP = "Aggregation rule. " + " ".join(f"Of {kind}: {', '.join(names)}." for kind, names in RULES.items())
 
 
 def replay(context: typer.Context, run: RunName, as_json: Json = False) -> None:
@@ -26,7 +38,7 @@ def replay(context: typer.Context, run: RunName, as_json: Json = False) -> None:
     from consilience.experiments.orders import Shell  # noqa: PLC0415 - the same
     from consilience.experiments.replay import replay_run  # noqa: PLC0415 - the same
 
-    folder = place_of(context).run_folder(run)
+    folder = place_of(context).recorded_run(run)
     shell = Shell(clock=now, run_secret="", facts=run_facts())
     report = anyio.run(replay_run, folder, APPLICATIONS, shell)
     same = "byte for byte the recorded ones" if report.identical else "NOT the recorded ones"
@@ -37,12 +49,18 @@ def replay(context: typer.Context, run: RunName, as_json: Json = False) -> None:
             "calls": 0,
             "answers": report.answers,
             "rows": report.predictions.height,
+            "finished": report.finished,
             "identical": report.identical,
         },
-        f"{titled(folder)}: 0 calls, {report.answers:,} recorded answers read again",
-        f"{report.predictions.height:,} prediction rows, {same}",
+        f"{titled(folder)}: 0 calls, {counted(report.answers, 'recorded answer')} read again",
+        f"{counted(report.predictions.height, 'prediction row')}, {same}",
         as_json=as_json,
     )
+    if not report.identical and not report.finished:
+        raise DataError(
+            f"{folder.name} is not finished; predictions are older than the record",
+            hint="The run's own command finishes it and writes them anew.",
+        )
     if not report.identical:
         raise IntegrityError(
             f"the predictions of {folder} are not what its record gives",
@@ -54,13 +72,13 @@ def replay(context: typer.Context, run: RunName, as_json: Json = False) -> None:
 def recompute(
     context: typer.Context,
     run: RunName,
-    aggregation: Annotated[str, typer.Option(help="Aggregation rule, such as trimmed_mean.", show_default=False)],
+    aggregation: Annotated[str, typer.Option(help=RULES_HELP, show_default=False)],
     as_json: Json = False,
 ) -> None:
     """Aggregate a run's recorded answers under another rule, with 0 calls."""
     from consilience.experiments.replay import recompute as computed  # noqa: PLC0415 - heavy
 
-    folder = place_of(context).run_folder(run)
+    folder = place_of(context).recorded_run(run)
     frame = computed(folder, aggregation=aggregation)
     rows = frame.to_dicts()
     names = frame.columns[3:]  # behind item, rule and number of answers
@@ -76,7 +94,7 @@ def recompute(
             ("item", "answers", *names),
             tuple((row["item_id"], str(row["n_answered"]), *(number(row[name]) for name in names)) for row in rows),
         ),
-        f"{titled(folder)}: {len(rows)} items under {aggregation}, 0 calls",
+        f"{titled(folder)}: {counted(len(rows), 'item')} under {aggregation}, 0 calls",
         as_json=as_json,
     )
 
@@ -90,12 +108,14 @@ def verify(
     """Check every file of a run: its journal byte for byte, the others against what the journal says of them."""
     from consilience.experiments.verification import verify_run  # noqa: PLC0415 - heavy
 
-    folder = place_of(context).run_folder(run)
-    checked = verify_run(folder, head)
+    noted = None if head is None else _head(head)
+    folder = place_of(context).recorded_run(run)
+    checked = verify_run(folder, noted)
     found, error = checked.journal, checked.error()
     bad = found.first_bad
+    good = f"{counted(found.records, 'record')} {'is' if found.records == 1 else 'are'} byte for byte as written"
     lines = [
-        f"{titled(folder)}: {found.records:,} records are byte for byte as written",
+        f"{titled(folder)}: {good}",
         f"head {found.head}",
         "finished" if found.finished else "not finished: its command resumes it",
         *(str(finding) for finding in checked.files),
@@ -111,11 +131,26 @@ def verify(
             "first_bad": None if bad is None else dict(vars(bad)),
             "files": [dict(vars(finding)) for finding in checked.files],
         },
-        *(lines if found.ok else [f"{titled(folder)}: damaged after {found.records:,} good records"]),
+        *(lines if bad is None else [f"{titled(folder)}: {_verdict(bad.kind, good)}"]),
         as_json=as_json,
     )
     if error is not None:
         raise error
+
+
+def _head(text: str) -> str:
+    head = text.strip().lower()
+    if not re.fullmatch(r"[0-9a-f]{64}", head):
+        raise ConfigError(
+            f'--head: "{text}" is no head', hint="Give the 64 hexadecimal digits that verify and reports print."
+        )
+    return head
+
+
+def _verdict(kind: str, good: str) -> str:
+    if kind == "torn":
+        return f"cut off; before that {good}"
+    return f"{good}, but none has the noted head" if kind == "head" else f"damaged; before that {good}"
 
 
 def ledger(
@@ -136,7 +171,7 @@ def ledger(
     group = _one_of(Group, by, "--by")
     if export is not None and export.suffix not in {".jsonl", ".csv"}:
         raise ConfigError(f"--export: {export} is neither .jsonl nor .csv", hint="Name the file with one of them.")
-    folder = place_of(context).run_folder(run)
+    folder = place_of(context).recorded_run(run)
     rows = ledger_rows(read_events(folder))
     if export is not None:
         write = write_csv if export.suffix == ".csv" else write_jsonl
@@ -151,7 +186,7 @@ def ledger(
     }
     lines = [f"{titled(folder)}: an estimate at list price, not an invoice"]
     if export is not None:
-        lines.append(f"{len(rows):,} attempts in {export}")
+        lines.append(f"{counted(len(rows), 'attempt')} in {export}")
     grid = Grid(
         (by or "all", "attempts", "cost", "saved", "cost unknown", "input", "cached", "output", "usage unknown"),
         tuple(_totals_row("all" if by is None else name, total) for name, total in sums.items()),
@@ -188,8 +223,11 @@ def _totals_row(name: Any, total: Any) -> tuple[str, ...]:
 
 def runs(context: typer.Context, as_json: Json = False) -> None:
     """List the runs of the project."""
+    from consilience.experiments.listing import listed  # noqa: PLC0415 - not needed for --help
+
     folder = place_of(context).root / "results" / "runs"
-    found = [_listed(path) for path in sorted(folder.iterdir()) if path.is_dir()] if folder.is_dir() else []
+    present = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+    found = [{"run_id": path.name, "simulated": is_simulated(path), **vars(listed(path))} for path in present]
     if not found:
         show({"runs": []}, f"no runs in {folder}", "make one: consilience run-arm --help", as_json=as_json)
         return
@@ -197,42 +235,10 @@ def runs(context: typer.Context, as_json: Json = False) -> None:
         (
             f"{run['run_id']} (simulated)" if run["simulated"] else run["run_id"],
             run["state"],
-            "–" if run["items"] is None else f"{run['items_done']} of {run['items']}",
+            "–" if None in {run["items"], run["items_done"]} else f"{run['items_done']} of {run['items']}",
             "unknown" if run["spent_usd"] is None else f"${run['spent_usd']:.4f}",
             "–" if run["max_spend_usd"] is None else f"${run['max_spend_usd']:.2f}",
         )
         for run in found
     )
     show({"runs": found}, Grid(("run", "state", "items", "spent", "cap"), rows, words=2), as_json=as_json)
-
-
-def _listed(folder: Path) -> dict[str, Any]:
-    """Return what the list says of a run; unknown is None."""
-    try:
-        manifest = json.loads((folder / "manifest.json").read_bytes())
-        items = manifest["items"]
-        told = {name: manifest[name] for name in ("arm", "committee", "split", "seed", "spent_usd", "max_spend_usd")}
-        told |= {"items": sum(items.values()), "items_done": sum(items.values()) - items["not_run"]}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        names = ("arm", "committee", "split", "seed", "spent_usd", "max_spend_usd", "items", "items_done")
-        told = dict.fromkeys(names)
-    return {
-        "run_id": folder.name,
-        "simulated": is_simulated(folder),
-        "state": _state(folder),
-        **told,
-    }
-
-
-def _state(folder: Path) -> str:
-    """Return how far a run is, from the end of its journal."""
-    from consilience.journal.files import segment_path, segments  # noqa: PLC0415 - not needed for --help
-
-    numbers = segments(folder)
-    if not numbers:
-        return "no journal"
-    with segment_path(folder, numbers[-1]).open("rb") as file:
-        file.seek(0, 2)
-        file.seek(max(0, file.tell() - TAIL_BYTES))
-        last = file.read().rstrip(b"\n").rpartition(b"\n")[2]
-    return "finished" if FINISHED in last else "not finished"

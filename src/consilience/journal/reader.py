@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, Literal, NamedTuple
 
 from consilience.core.canonical import canonical_json, sha256_hex, tagged_hash
 from consilience.errors import IntegrityError, reason
@@ -56,21 +56,27 @@ class Damage:
         record: 1-based number of the record in the run.
         offset: Byte offset of the record in the file.
         reason: What is wrong.
-        torn: The record is the last one and was cut off, as a process that ends while writing leaves it.
+        kind: ``torn`` where the last record was cut off, as a process that ends while writing leaves it; ``head`` where
+            all records are good but none has a head that was noted; else ``changed``.
     """
 
     file: str
     record: int
     offset: int
     reason: str
-    torn: bool = False
+    kind: Literal["changed", "torn", "head"] = "changed"
 
     def error(self) -> IntegrityError:
         """Return the error to raise for it."""
+        if self.kind == "head":
+            return IntegrityError(
+                f"{self.reason} ({self.record - 1:,} records in all)",
+                hint="Was it noted of this run? Then restore the run from a copy.",
+            )
         return IntegrityError(
             f"journal record {self.record} ({self.file}, byte {self.offset}): {self.reason}",
             hint="The run ended while this was written; nothing before it was changed, and its own command resumes it."
-            if self.torn
+            if self.kind == "torn"
             else "The run was changed after it was written: restore it from a copy, or start a new run.",
         )
 
@@ -128,10 +134,10 @@ class Scan:
             self.size += len(line)
             yield record
 
-    def here(self, what: str, *, torn: bool = False) -> Damage:
+    def here(self, what: str, *, kind: Literal["changed", "torn", "head"] = "changed") -> Damage:
         """Return a damage at the place the scan has reached."""
         path = segment_path(self._folder, self.segment)
-        return Damage(file=path.name, record=self.count + 1, offset=self.size, reason=what, torn=torn)
+        return Damage(file=path.name, record=self.count + 1, offset=self.size, reason=what, kind=kind)
 
     def _record(self, line: bytes) -> Record | str:
         """Return the next record, or what is wrong with it."""

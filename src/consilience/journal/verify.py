@@ -55,11 +55,13 @@ def verify(folder: Path, head: str | None = None, *, seen: Callable[[Record], No
         seen(record)
     bad = scan.damage
     if bad is None and scan.torn_bytes:
-        bad = scan.here(f"the last record is torn: {scan.torn_bytes} bytes without a line end", torn=True)
+        bad = scan.here(f"the last record is torn: {scan.torn_bytes} bytes without a line end", kind="torn")
     if bad is None and not scan.count:
         first = segment_path(folder, 1)
         what = "the file is empty" if first.exists() else "the file is missing"
         bad = Damage(file=first.name, record=1, offset=0, reason=what)
     if bad is None and not noted:
-        bad = scan.here(f"no record has the noted head {head}: the tail was cut or rewritten after it was noted")
+        bad = scan.here(
+            f"no record has the noted head {head}: the tail was cut or rewritten after it was noted", kind="head"
+        )
     return Verification(ok=bad is None, records=scan.count, head=scan.head, finished=finished, first_bad=bad)
