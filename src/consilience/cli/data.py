@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from consilience.cli.console import Grid, note, show
+from consilience.cli.console import Grid, counted, note, show
 from consilience.cli.place import Json, place_of
 from consilience.errors import ConfigError
 
@@ -34,7 +34,8 @@ def build(
     project = place_of(context).project
     made = build_table(project, adapter=adapter, source=source, mapping=mapping)
     later = made.later_snapshots()
-    lines = [f"{made.rows:,} sales in {made.currency} from {made.source_file} ({made.adapter}) in {project.analytic}"]
+    read = f"{counted(made.rows, 'sale')} in {made.currency} from {made.source_file} ({made.adapter})"
+    lines = [f"{read} in {project.analytic}"]
     lines += [f"flagged {name}: {count:,}" for name, count in made.flag_counts.items() if count]
     lines += [f"excluded {name}: {count:,}" for name, count in made.exclusions.items()]
     if later:
@@ -79,7 +80,7 @@ def splits(
     if made.empty():
         note(f"warning: no sale falls into {', '.join(made.empty())}, so nothing can be asked there")
     if group_parcels:
-        lines.append(f"{made.moved:,} sales left train because their parcel sells again later")
+        lines.append(f"{counted(made.moved, 'sale')} left train because the parcel sells again later")
     show(document, grid, *lines, "next: consilience run-arm --arm E_single --split validation", as_json=as_json)
 
 

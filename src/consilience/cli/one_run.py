@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from consilience.aggregation.answers import DEFAULT_RULES, OPTION_PREFIX
-from consilience.cli.console import Grid, note, number, show
+from consilience.cli.console import Grid, counted, note, number, show
 from consilience.cli.place import Place, titled
 from consilience.cli.running import (
     Wanted,
@@ -19,6 +19,7 @@ from consilience.cli.running import (
     run_name,
 )
 from consilience.cli.settings import Settings
+from consilience.cli.unanswered import unanswered
 from consilience.cli.watch import spent
 from consilience.core.packet import Item
 from consilience.errors import StoppedError
@@ -171,10 +172,13 @@ def perform(place: Place, asked: Asked, *, accept: frozenset[str], retry_failed:
         retry_failed=retry_failed,
     )
     report = carry_out(job, orders)
-    show(_document(report, items), *_parts(report, items), as_json=as_json)
+    turns = report.manifest["turns"]
+    silent = unanswered(report.folder) if sum(turns.values()) > turns["answered"] else []
+    document = {**_document(report, items), "without_answer": [vars(one) for one in silent]}
+    show(document, *_parts(report, items), *map(str, silent), as_json=as_json)
+    if isinstance(report.stopped_by, StoppedError):
+        raise StoppedError(report.stopped_by.message, hint=f"To resume: {place.command}")
     if report.stopped_by is not None:
-        if isinstance(report.stopped_by, StoppedError):
-            note(f"to resume: {place.command}")
         raise report.stopped_by
 
 
@@ -238,14 +242,22 @@ def _parts(report: RunReport, items: Sequence[Item]) -> list[str | Grid]:
         parts.append(f"and {len(rows) - SHOWN_ITEMS} more in {report.folder / 'predictions.parquet'}")
     done, turns = manifest["items"], manifest["turns"]
     failed = sum(turns.values()) - turns["answered"]
+    taken = sum(turns.values())
     parts.append(
-        f"{titled(report.folder)}: {sum(done.values()) - done['not_run']} of {sum(done.values())} items, "
-        f"{sum(turns.values()):,} turns, {failed} without answer"
+        f"{titled(report.folder)}: {sum(done.values()) - done['not_run']} of {counted(sum(done.values()), 'item')}, "
+        f"{counted(taken, 'turn')}, {failed:,} without answer"
     )
     cap = manifest["max_spend_usd"]
     money = spent(round(manifest["spent_usd"] * NANO), None if cap is None else round(cap * NANO))
     if manifest["cached_share"]:
         parts.append(f"{manifest['cached_share']:.0%} of the input was read from a cache")
-    parts.append(f"{report.calls} calls; {money} ({'simulated, ' if manifest['simulated'] else ''}at list price)")
+    parts.append(
+        f"{counted(report.calls, 'call')}; {money} ({'simulated, ' if manifest['simulated'] else ''}at list price)"
+    )
+    if report.calls > taken:
+        cut = ", turns of items that are not finished" if done["not_run"] else ""
+        parts.append(f"more calls than turns: replies that were corrected, calls that were repeated{cut}")
+    elif report.calls < taken:
+        parts.append("turns that were on record were not asked again")
     parts.append(f"artefacts in {report.folder}")
     return parts

@@ -14,7 +14,7 @@ from pathlib import Path
 import anyio
 import numpy as np
 
-from consilience.cli.console import note
+from consilience.cli.console import counted, note
 from consilience.cli.data import TOWN_SEED
 from consilience.cli.settings import Settings, keys_and_urls
 from consilience.cli.watch import interruptible, watching
@@ -151,7 +151,10 @@ def carry_out(job: Job, orders: Orders) -> RunReport:
         with interruptible(shell.stop):
             report = anyio.run(run_arm, job, shell, orders)
     if report.torn_bytes:
-        note(f"a record of {report.torn_bytes} bytes was cut off by an earlier end; it is kept aside and was not used")
+        note(
+            f"a record of {counted(report.torn_bytes, 'byte')} was cut off by an earlier end; it is kept aside and was "
+            "not used"
+        )
     if report.lost:
-        note(f"{report.lost} calls of an earlier process had no outcome; each is charged at its reservation")
+        note(f"{counted(report.lost, 'call')} of an earlier process had no outcome: charged at the reservation of each")
     return report

@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from consilience.cli.console import clean, note
+from consilience.cli.console import clean, counted, note
 
 if TYPE_CHECKING:
     from consilience.experiments.orders import Progress
-    from consilience.models.pool import Stop
+    from consilience.models.calls import Stop
 
 EVERY_S = 5.0
 INTERRUPTED = 130
@@ -93,8 +93,8 @@ def _left(now: Progress, seconds: float) -> str:
 def told(now: Progress) -> str:
     """Return a run's progress in one line."""
     return (
-        f"{now.items_done} of {now.items_total} items, {now.turns:,} turns, {now.failures} without answer, "
-        f"{now.tokens:,} tokens, {spent(now.spent_nano, now.cap_nano)}"
+        f"{now.items_done} of {counted(now.items_total, 'item')}, {counted(now.turns, 'turn')}, "
+        f"{now.failures:,} without answer, {counted(now.tokens, 'token')}, {spent(now.spent_nano, now.cap_nano)}"
     )
 
 

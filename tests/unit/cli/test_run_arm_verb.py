@@ -1,11 +1,22 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from cli_cases import Cli, run_of
+from cli_cases import Cli, question, run_of
+from consilience.cli import one_run
+from consilience.cli.running import carry_out
+from consilience.errors import FinalModelError, StoppedError
+from consilience.experiments.general import read_anything
+from consilience.experiments.orders import Job, Orders, RunReport
+from consilience.experiments.plan import Plan
+from consilience.models.base import Identity, Model
+from consilience.models.request import Completion, Request
+from consilience.models.simulated import Simulated
 
 
 def files(root: Path) -> set[str]:
@@ -90,6 +101,84 @@ def test_the_cap_stops_with_4_keeps_what_was_answered_and_can_be_raised(
     assert [[row[name] for name in same] for row in resumed["predictions"]] == [
         [row[name] for name in same] for row in whole["predictions"]
     ]
+
+
+@dataclass(frozen=True)
+class Poor:
+    """A model that says what it is told, or fails where that is nothing."""
+
+    simulated: Simulated
+    text: str | None
+    min_cacheable_tokens: int | None = None
+
+    @property
+    def id(self) -> str:
+        return self.simulated.id
+
+    @property
+    def identity(self) -> Identity:
+        return self.simulated.identity
+
+    def wire_body(self, request: Request) -> dict[str, Any]:
+        return self.simulated.wire_body(request)
+
+    async def complete(self, request: Request) -> Completion:
+        if self.text is None:
+            raise FinalModelError("\x1b[31mthe seat\nis broken " + "x" * 200, hint="none")
+        return replace(await self.simulated.complete(request), text=self.text)
+
+
+@pytest.mark.parametrize(
+    ("text", "calls", "told"),
+    [
+        (None, 3, "generalist (analyst_01): failed in 3 turns; estimate of q0, round 0: the seat is broken xxx"),
+        ("nonsense", 9, "generalist (analyst_01): unreadable in 3 turns; estimate of q0, round 0: "),
+    ],
+)
+def test_seats_without_an_answer_are_named_with_the_first_reason(
+    text: str | None, calls: int, told: str, cli: Cli, tmp_path: Path, questions: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def poor(plan: Plan, *_: object, **__: object) -> dict[str, Model]:
+        return {name: Poor(Simulated(name, read_anything, 0), text) for name in plan.models}
+
+    monkeypatch.setattr(one_run, "models_of", poor)
+    command = ("run-arm", "--arm", "E_single", "--questions", questions, "--project", tmp_path)
+    done = cli(*command)
+    assert "3 of 3 items, 3 turns, 3 without answer" in done.out
+    assert f"{calls} call" in done.out
+    (line,) = [line for line in done.out.splitlines() if line.startswith("generalist")]
+    assert line.startswith(told)
+    assert len(line) < 220
+    assert ("more calls than turns: replies that were corrected" in done.out) == (calls > 3)
+    (silent,) = cli(*command, "--json").document["without_answer"]
+    assert (silent["role"], silent["turns"]) == ("generalist", 3)
+
+
+def test_seats_that_abstain_are_named_with_their_reason(cli: Cli, tmp_path: Path) -> None:
+    empty = question(0)
+    for item in empty["packet"]["sections"]["E"]["items"]:
+        item["content"] = {"text": "Nothing is known."}
+    path = tmp_path / "empty.jsonl"
+    path.write_text(json.dumps(empty) + "\n")
+    done = cli("run-arm", "--arm", "E_single", "--questions", path, "--project", tmp_path)
+    assert "1 of 1 item, 1 turn, 1 without answer" in done.out
+    assert "1 call;" in done.out
+    assert "generalist (analyst_01): abstained in 1 turn; estimate of q0, round 0: " in done.out
+    again = cli("run-arm", "--arm", "E_single", "--questions", path, "--project", tmp_path)
+    assert "turns that were on record were not asked again" in again.out
+
+
+def test_a_stopped_run_says_once_how_to_go_on(
+    cli: Cli, tmp_path: Path, questions: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(job: Job, orders: Orders) -> RunReport:
+        return replace(carry_out(job, orders), stopped_by=StoppedError("the run was asked to stop", hint="Resume it."))
+
+    monkeypatch.setattr(one_run, "carry_out", stopped)
+    done = cli("run-arm", "--arm", "E_single", "--questions", questions, "--project", tmp_path)
+    assert done.code == 1
+    assert done.err.count("resume") + done.err.count("Resume") == 1
+    assert f"To resume: consilience run-arm --arm E_single --questions {questions}" in done.err
 
 
 def test_a_cap_of_zero_is_zero_wherever_it_is_said(
