@@ -61,7 +61,7 @@ Spoil = Callable[[pl.DataFrame], pl.DataFrame]
 SPOILED: dict[str, tuple[Spoil, str]] = {
     "missing column": (lambda sales: sales.drop("floor_area_m2"), '"floor_area_m2"'),
     "negative price": (lambda sales: sales.with_columns(price=-pl.col("price")), 'column "price"'),
-    "duplicate id": (lambda sales: pl.concat([sales, sales.head(1)]), "occurs twice"),
+    "duplicate id": (lambda sales: pl.concat([sales, sales.head(1)]), "stands in row 1 too"),
 }
 
 

@@ -165,7 +165,7 @@ class Item(Strict):
             raise ValueError(f"truth {self.truth!r} {problem}")
         return self
 
-    @cached_property
+    @property  # a cached one would go into copies that ask something else
     def digest(self) -> str:
         """SHA-256 of what is asked: question and packet. Truth, strata and cluster are for those who evaluate."""
         return tagged_hash("item", {"question": self.question.model_dump(mode="json"), "packet": self.packet.digest})

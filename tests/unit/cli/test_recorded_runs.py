@@ -151,6 +151,23 @@ def test_older_predictions_of_an_unfinished_run_are_no_damage(cli: Cli, tmp_path
     assert "own command" in done.err
 
 
+def test_verify_tells_derived_files_from_damage_and_finds_a_cut(cli: Cli, demo_project: Path) -> None:
+    run = run_of(demo_project, "F_independent")
+    folder = demo_project / "results" / "runs" / run
+    predictions = folder / "predictions.parquet"
+    predictions.write_bytes(predictions.read_bytes() + b" ")
+    done = cli("verify", run, "--project", demo_project, "--json")
+    assert (done.code, done.document["ok"], done.document["first_bad"]) == (6, False, None)
+    (finding,) = done.document["files"]
+    assert (finding["file"], finding["derived"]) == ("predictions.parquet", True)
+    assert "derived file differs; the run's command rebuilds it" in done.err
+    journal = folder / "events-00001.jsonl"
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:-40]))
+    cut = cli("verify", run, "--project", demo_project)
+    assert cut.code == 6
+    assert "the tail was cut or rewritten" in cut.err
+
+
 def test_replay_makes_no_call_and_gives_the_same_bytes(cli: Cli, demo_project: Path) -> None:
     run = run_of(demo_project, "F_independent")
     found = cli("replay", run, "--project", demo_project, "--json").document

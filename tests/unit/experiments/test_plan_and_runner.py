@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from consilience.core.packet import Item
 from consilience.core.role import Role
 from consilience.errors import BudgetError, ConfigError, DataError, IntegrityError, LeakError, PlanError
 from consilience.experiments.arms import load_budgets, treatment
@@ -15,6 +16,7 @@ from consilience.experiments.fingerprint import code_hashes, environment_hash, g
 from consilience.experiments.orders import Orders, Progress
 from consilience.experiments.plan import Application, Choices, Plan, committee_models, exposure
 from consilience.experiments.plan import make_plan as plan_an_arm
+from consilience.experiments.replay import recorded_items
 from consilience.experiments.storage import write_json, write_whole
 from consilience.journal.events import AttemptReserved, ItemFinished, ItemStarted, RunFinished, RunStarted, RunStopped
 from consilience.journal.ledger import ledger_rows
@@ -201,6 +203,7 @@ def test_a_plan_names_its_run_and_any_change_names_another() -> None:
         ({"committee": "all_google"}, ConfigError, 'unknown committee "all_google"'),
         ({"arm": "F_independent", "rounds": 2}, PlanError, "protocol independent has no rounds"),
         ({"rounds": 0}, PlanError, "0 rounds"),
+        ({"rounds": 1_000_000}, PlanError, "a debate of 1000000 rounds is more than the 20"),
     ],
 )
 def test_what_cannot_work_is_refused_when_the_plan_is_made(changes: dict[str, Any], error: Any, why: str) -> None:
@@ -213,6 +216,30 @@ def test_items_that_cannot_be_asked_are_refused_when_the_plan_is_made() -> None:
         plan_an_arm(TOY, [], choices(), catalogue=CATALOGUE)
     with pytest.raises(PlanError, match="two items are called item-01"):
         plan_an_arm(TOY, [make_item(1), make_item(1)], choices(), catalogue=CATALOGUE)
+
+    alike = [make_item(1), make_item(1)]
+    upper = alike[1].model_dump() | {"question": alike[1].question.model_copy(update={"id": "ITEM-01"})}
+    alike[1] = Item(**(upper | {"packet": alike[1].packet.model_copy(update={"item_id": "ITEM-01"})}))
+    with pytest.raises(PlanError, match="differ only in case"):
+        plan_an_arm(TOY, alike, choices(), catalogue=CATALOGUE)
+
+
+def test_another_text_of_a_question_is_another_run_but_truth_and_strata_are_not_asked(tmp_path: Path) -> None:
+    base = planned().run_id
+
+    def run_id(**changes: Any) -> str:
+        first = ITEMS[0].model_copy(update=changes)
+        return plan_an_arm(TOY, [first, ITEMS[1]], choices(), catalogue=CATALOGUE).run_id
+
+    other = ITEMS[0].question.model_copy(update={"text": "What would it fetch?"})
+    unit = ITEMS[0].question.model_copy(update={"unit": "CAD"})
+    assert len({base, run_id(question=other), run_id(question=unit)}) == 3
+    assert run_id(truth=5.0, strata={"tier": "pilot"}, cluster="c") == base
+    carry_out(tmp_path / "run", PLAN, ITEMS, panel())
+    path = tmp_path / "run" / "packets" / "item-01.json"
+    write_json(path, json.loads(path.read_bytes()) | {"question": other.model_dump(mode="json")})
+    with pytest.raises(IntegrityError, match="is not the question and packet that were asked"):
+        recorded_items(tmp_path / "run", PLAN)
 
 
 def test_committees_draw_on_their_vendors_models() -> None:
