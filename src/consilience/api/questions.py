@@ -15,7 +15,7 @@ from consilience.core.answers import Answer, Choice, Distribution, Estimate, Pro
 from consilience.core.canonical import tagged_hash
 from consilience.core.packet import EvidenceItem, Item, Packet, Section
 from consilience.core.question import Kind, Option, Question
-from consilience.errors import ConfigError, DataError
+from consilience.errors import ConfigError, DataError, reason
 from consilience.registry import nearest
 
 KIND_OF: Final[dict[type[Answer], Kind]] = {
@@ -135,15 +135,7 @@ def _question(asked: Asked, kind: Kind) -> Question:
             options=options,
         )
     except (ValidationError, ValueError) as error:
-        raise ConfigError(f"the question cannot be asked: {_reason(error)}", hint="Mend it and ask again.") from error
-
-
-def _reason(error: ValueError) -> str:
-    if not isinstance(error, ValidationError):
-        return str(error)
-    first = error.errors(include_url=False, include_input=False)[0]
-    place = ".".join(str(part) for part in first["loc"])
-    return f"{place}: {first['msg']}" if place else first["msg"].removeprefix("Value error, ")
+        raise ConfigError(f"the question cannot be asked: {reason(error)}", hint="Mend it and ask again.") from error
 
 
 def _options(labels: Sequence[str], kind: Kind) -> tuple[Option, ...]:
@@ -169,7 +161,7 @@ def _options(labels: Sequence[str], kind: Kind) -> tuple[Option, ...]:
     try:
         return tuple(Option(id=f"o{number}", label=label) for number, label in enumerate(labels, start=1))
     except ValidationError as error:
-        raise ConfigError(f"an option cannot be shown: {_reason(error)}", hint="Write it as plain text.") from error
+        raise ConfigError(f"an option cannot be shown: {reason(error)}", hint="Write it as plain text.") from error
 
 
 def _documents(context: Context) -> Iterable[dict[str, JsonValue]]:

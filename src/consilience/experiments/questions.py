@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from consilience.core.packet import Item
-from consilience.errors import DataError
+from consilience.errors import DataError, reason
 
 MAX_LINE_BYTES = 5_000_000
 
@@ -60,10 +60,9 @@ def _item(line: bytes, *, where: str) -> Item:
     try:
         return Item.model_validate_json(line)
     except ValidationError as error:
-        problem = error.errors(include_url=False)[0]
-        place = ".".join(str(part) for part in problem["loc"]) or "the line"
+        whole = "" if error.errors()[0]["loc"] else "the line: "
         raise DataError(
-            f"{where}{_named(line)}: {place}: {problem['msg']}", hint="Mend the line; nothing was read in part."
+            f"{where}{_named(line)}: {whole}{reason(error)}", hint="Mend the line; nothing was read in part."
         ) from error
 
 

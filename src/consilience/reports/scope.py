@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from consilience.errors import IntegrityError
+from consilience.errors import IntegrityError, reason
 from consilience.reports.tables import plain
 
 M = TypeVar("M", bound=BaseModel)
@@ -197,10 +197,8 @@ def _read(path: Path, model: type[M]) -> M:
             f"{path} cannot be read: {error.strerror}", hint="Restore it from a copy of the run."
         ) from error
     except ValidationError as error:
-        problem = error.errors(include_url=False)[0]
-        place = ".".join(str(part) for part in problem["loc"]) or "the file"
         raise IntegrityError(
-            f"{path}: {place}: {problem['msg']}", hint="It is not what a run writes; restore it from a copy."
+            f"{path}: {reason(error)}", hint="It is not what a run writes; restore it from a copy."
         ) from error
 
 

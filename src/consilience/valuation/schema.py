@@ -12,7 +12,7 @@ import polars as pl
 from pydantic import Field, ValidationError, model_validator
 
 from consilience.core.question import ID_PATTERN, UNFIT_ID_PATTERN, Strict
-from consilience.errors import DataError
+from consilience.errors import DataError, reason
 from consilience.experiments.parquet import read_parquet, write_parquet
 from consilience.experiments.storage import write_whole
 from consilience.registry import nearest
@@ -346,6 +346,4 @@ def read_manifest(path: Path) -> Manifest:
             f"the manifest {source} cannot be read: {error.strerror}", hint="Build the table again."
         ) from error
     except ValidationError as error:
-        raise DataError(
-            f"{source} is no manifest: {error.errors()[0]['msg']}", hint="Build the table again."
-        ) from error
+        raise DataError(f"{source} is no manifest: {reason(error)}", hint="Build the table again.") from error

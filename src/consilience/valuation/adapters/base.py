@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -114,7 +115,7 @@ def build(adapter: Adapter, path: Path, *, row_limit: int = ROW_LIMIT, exclusion
         raise DataError(f"{path.name} must hold sales in one currency, found: {found}", hint="Split or convert it.")
     manifest = Manifest(
         adapter=adapter.name,
-        source_file=path.name,
+        source_file=os.fsencode(path.name).decode("utf-8", "replace"),  # the locale may not know its letters
         source_sha256=file_sha256(path),
         rows=excluded.kept.height,
         currency=currencies[0],
