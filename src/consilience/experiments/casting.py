@@ -94,16 +94,21 @@ def recorded_cast(
     return {
         name: Simulated(name, reader, plan.seed)
         if name.startswith(SIMULATED_PREFIX)
-        else _speechless(name, catalogue.spec(name), f"http://{identities[name]['host']}")
+        else _speechless(name, catalogue.spec(name), identities[name])
         for name in plan.models
     }
 
 
-def _speechless(name: str, spec: ModelSpec, base_url: str) -> Model:
+def _speechless(name: str, spec: ModelSpec, identity: Mapping[str, str]) -> Model:
+    base_url = f"http://{identity['host']}"
     if spec.provider == "anthropic":
         return Anthropic(name, NO_KEY, base_url, spec.min_cacheable_tokens)
     if spec.provider == "openai":
         return OpenAI(name, NO_KEY, base_url, spec.min_cacheable_tokens)
+    if spec.provider == "local":
+        from consilience.models.local import Local  # noqa: PLC0415 - the same import as for a live one
+
+        return Local.recorded(name, identity)
     return Compatible(name, base_url, NO_KEY)
 
 

@@ -6,19 +6,23 @@ It speaks Chat Completions through the same code as every compatible server, und
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 import anyio
 import anyio.to_thread
 
-from consilience.errors import FinalModelError, TransientModelError
+from consilience.errors import FinalModelError, IntegrityError, TransientModelError
 from consilience.models.base import Identity
 from consilience.models.compatible import Compatible
 from consilience.models.local_profile import PROFILE, wire
 from consilience.models.local_server import Engine, EngineSettings, grammar_of
-from consilience.models.local_weights import Weights, engine_version, find_weights
+from consilience.models.local_weights import WEIGHTS_FILE, Weights, engine_version, find_weights
+from consilience.models.prices import LOCAL, LOCAL_PREFIX
 from consilience.models.request import Completion, Request
+from consilience.models.vendor import check_sendable
 
 ADAPTER_VERSION = "1"
 TEMPERATURE = 0.2
@@ -59,6 +63,26 @@ class Local:
         version = engine_version()
         return cls(id, find_weights(id), version)
 
+    @classmethod
+    def recorded(cls, id: str, identity: Mapping[str, str]) -> Local:  # noqa: A002 - a model's id
+        """Return the model a run was made with, for its wire form and keys; it need not be installed here.
+
+        Args:
+            id: The model's id.
+            identity: As the run recorded it.
+
+        Raises:
+            IntegrityError: The identity is none of this adapter's.
+        """
+        version, _, sha256 = identity["adapter_version"].rpartition("/")
+        if version != f"{ADAPTER_VERSION}/{PROFILE}":
+            raise IntegrityError(
+                f"the run asked {id} in the form {version}, this version of consilience in {ADAPTER_VERSION}/{PROFILE}",
+                hint="Replay it with the version of consilience that made it.",
+            )
+        path = Path(id.removeprefix(LOCAL_PREFIX) if id != LOCAL else WEIGHTS_FILE)
+        return cls(id, Weights(path, sha256, path.stem), identity["api_version"])
+
     @property
     def identity(self) -> Identity:
         """Return engine, adapter, profile and the digest of the weights: all that decides what is answered."""
@@ -70,7 +94,12 @@ class Local:
         return self.weights.describe()
 
     def wire_body(self, request: Request) -> dict[str, Any]:
-        """Return the exact body."""
+        """Return the exact body.
+
+        Raises:
+            PlanError: A text cannot be sent.
+        """
+        check_sendable(request)
         asked = wire(request)
         return {
             "model": self.weights.name,
@@ -115,7 +144,7 @@ class Local:
                 await self._stop()
                 if self.starts >= MOST_STARTS:
                     raise FinalModelError(
-                        f"the engine of {self.id} {ended}, for the {MOST_STARTS}rd time",
+                        f"the engine of {self.id} {ended}, after {MOST_STARTS} starts",
                         hint="Run the same command again to resume; if it goes on, use another model.",
                     )
             engine = Engine(EngineSettings(str(self.weights.path)))
@@ -146,7 +175,3 @@ class _Speaker(Compatible):
 
     def wire_body(self, request: Request) -> dict[str, Any]:
         return super().wire_body(request) if self.adapter is None else self.adapter.wire_body(request)
-
-    async def close(self) -> None:
-        if self._client is not None:
-            await self._client.close()

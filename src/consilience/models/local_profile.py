@@ -20,7 +20,7 @@ from consilience.config import package_text
 from consilience.core.kinds import KINDS
 from consilience.errors import DataError
 from consilience.evidence.reading import ParsedPrompt, parse_prompt
-from consilience.evidence.rendering import fill
+from consilience.evidence.rendering import fence, fill
 from consilience.evidence.visible import visible_json
 from consilience.models.request import Request
 
@@ -30,7 +30,7 @@ MOST_IDS = 2
 LONGEST_TEXT = 400
 MOST_ITEMS = 8
 _WORD = "[A-Za-z]{1,14}"
-_SENTENCE = f"^{_WORD}(,? ({_WORD}|[A-Z][0-9]{{1,2}})){{2,11}}[.]$"
+_SENTENCE = f"^{_WORD}(,? ({_WORD}|[A-Z]?[0-9]{{1,4}})){{2,9}}[.]$"
 _CURRENCY = re.compile(r"[A-Z]{3}")
 
 Schema = dict[str, Any]
@@ -76,9 +76,10 @@ def wire(request: Request) -> Wire:
         return _as_it_stands(request)
     schema, words, read = _asked(prompt)
     shown = turn_block[: turn_block.rindex("TASK: ")]
-    question = f"Question: {visible_json(prompt.question['text'])}"
+    asked: dict[str, Any] = {name: prompt.question[name] for name in ("text", "unit") if name in prompt.question}
+    question = fence(prompt.tag, asked, label="question") + "\n"
     user = "".join(
-        [_short(view_block, prompt), shown, *corrections, _mandate(system, prompt), f"{question}\nReply in JSON.\n"]
+        [_short(view_block, prompt), question, shown, *corrections, _mandate(system, prompt), "Reply in JSON.\n"]
     )
     return Wire(package_text("prompts/local/system.md").strip() + f"\n{words}", user, schema, read)
 
@@ -147,9 +148,9 @@ def _asked(prompt: ParsedPrompt) -> tuple[Schema, str, Reading]:
         return _Estimation.of(prompt).asked()
     options = [str(option["id"]) for option in prompt.question.get("options", ())]
     own: Schema = {
-        "probability": {"p_yes": _hundredths(0, 1)},
+        "probability": {"p_yes": _multiple(0, 1)},
         "distribution": {"weights": _object(dict.fromkeys(options, _integer(1, 100)))},
-        "choice": {"choice": {"type": "string", "enum": options}, "confidence": _hundredths(0, 1)},
+        "choice": {"choice": {"type": "string", "enum": options}, "confidence": _multiple(0, 1)},
     }[prompt.kind]
     words = package_text(f"prompts/local/{prompt.kind}.md").strip()
     return _object(own | _grounds(prompt)), words, _READERS[prompt.kind]
@@ -168,8 +169,8 @@ def _integer(low: float, high: float) -> Schema:
     return {"type": "integer", "minimum": math.ceil(low), "maximum": math.floor(high)}
 
 
-def _hundredths(low: float, high: float) -> Schema:
-    return {"type": "number", "minimum": low, "maximum": high, "multipleOf": 0.01}
+def _multiple(low: float, high: float, step: float = 0.01) -> Schema:
+    return {"type": "number", "minimum": low, "maximum": high, "multipleOf": step}
 
 
 def _list(of: Iterable[Any], most: int) -> Schema:
@@ -240,8 +241,8 @@ class _Estimation:
 
     Attributes:
         name: What the point is called on the wire.
-        unit: What it counts, if the question says so.
-        whole: Whether it is asked for in whole units.
+        step: What the point is a multiple of; 1 for money.
+        least: Smallest point that may be said.
         floor: What quantiles stay above, if anything; offsets below the point are percentages of the way there.
         ceiling: What they stay below, if anything; the same.
         percent_above: Offsets above the point are percentages, of the way to the ceiling or else of the point.
@@ -249,8 +250,8 @@ class _Estimation:
     """
 
     name: str
-    unit: str | None
-    whole: bool
+    step: float
+    least: float
     floor: float | None
     ceiling: float | None
     percent_above: bool
@@ -261,11 +262,16 @@ class _Estimation:
         question = prompt.question
         unit, lower, upper = question.get("unit"), question.get("lower"), question.get("upper")
         log = question.get("scale") == "log"
+        floor = max(lower or 0.0, 0.0) if log else lower
+        width = math.inf if floor is None or upper is None else upper - floor
+        step = 1 if log and width >= 100 and _CURRENCY.fullmatch(unit or "") else 0.01
+        if width < 10:
+            step = 10.0 ** (math.floor(math.log10(width)) - 3)
         return cls(
             name=_name_in_evidence(prompt),
-            unit=unit,
-            whole=log and unit is not None and bool(_CURRENCY.fullmatch(unit)),
-            floor=max(lower or 0.0, 0.0) if log else lower,
+            step=step,
+            least=-MOST if floor is None else max(floor, step) if log else floor,
+            floor=floor,
             ceiling=upper,
             percent_above=log or upper is not None,
             grounds=_grounds(prompt),
@@ -273,13 +279,11 @@ class _Estimation:
 
     def asked(self) -> tuple[Schema, str, Reading]:
         """Return schema, explanation and reading."""
-        number = _integer if self.whole else _hundredths
-        step = 1 if self.whole else 0.01
-        low = -MOST if self.floor is None else max(self.floor, step if self.floor == 0 else self.floor)
-        below = _integer(0, 45) if self.floor is not None else _hundredths(0, MOST)
-        above = _integer(0, 45 if self.ceiling is not None else 100) if self.percent_above else _hundredths(0, MOST)
+        most = MOST if self.ceiling is None else self.ceiling
+        below = _integer(0, 45) if self.floor is not None else _multiple(0, MOST)
+        above = _integer(0, 45 if self.ceiling is not None else 100) if self.percent_above else _multiple(0, MOST)
         fields = {
-            self.name: number(low, MOST if self.ceiling is None else self.ceiling),
+            self.name: _integer(self.least, most) if self.step == 1 else _multiple(self.least, most, self.step),
             "down25": below,
             "down05": below,
             "up75": above,
@@ -288,7 +292,6 @@ class _Estimation:
         }
         values = {
             "name": self.name,
-            "unit": f" in {visible_json(self.unit)[1:-1]}" if self.unit else "",
             "below": "in the same unit" if self.floor is None else f"in percent of the way down to {self.floor:g}",
             "above": self._above_words(),
         }

@@ -18,9 +18,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from consilience.errors import ConfigError, DataError
+from consilience.models.prices import LOCAL, LOCAL_PREFIX
 
-LOCAL = "local"
-PATH_PREFIX = "local:"
 ENGINE = "xllamacpp"
 CLIENT = "openai"
 REQUIREMENTS = ("openai>=3.51", "xllamacpp>=2026.10")
@@ -78,9 +77,9 @@ def find_weights(spec: str) -> Weights:
                 hint=f"Remove it with: pip uninstall {WEIGHTS_PACKAGE.replace('_', '-')}. Then {_lower(INSTALL_HINT)}",
             )
         return found
-    if not spec.startswith(PATH_PREFIX) or spec == PATH_PREFIX:
+    if not spec.startswith(LOCAL_PREFIX) or spec == LOCAL_PREFIX:
         raise ConfigError(f'"{spec}" names no local model', hint="Write local, or local:/path/to/model.gguf.")
-    return _weights(Path(spec.removeprefix(PATH_PREFIX)).expanduser())
+    return _weights(Path(spec.removeprefix(LOCAL_PREFIX)).expanduser())
 
 
 def _lower(sentence: str) -> str:
