@@ -90,6 +90,7 @@ class Orders:
         accept: Deviations from the recorded protocol that are allowed by name (``code``).
         retry_failed: Ask turns again that have no answer.
         paid_nano: Payment per item as recorded elsewhere, for replay.
+        batched: Keys of calls that were made in batches as recorded elsewhere, for replay.
     """
 
     max_spend_nano: int | None = None
@@ -98,6 +99,7 @@ class Orders:
     accept: frozenset[str] = frozenset()
     retry_failed: bool = False
     paid_nano: Mapping[str, int] | None = None
+    batched: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

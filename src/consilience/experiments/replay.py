@@ -31,13 +31,13 @@ from consilience.experiments.plan import Application, Plan
 from consilience.experiments.protocol import Frozen, read_frozen
 from consilience.experiments.runner import run_arm
 from consilience.experiments.transcript import aggregate
-from consilience.journal.events import AttemptError
+from consilience.journal.events import AttemptError, AttemptResponse
 from consilience.journal.reader import RunState, expand, fold
 from consilience.models.base import Model
-from consilience.models.batch import TIER, BatchVendor
+from consilience.models.batch import TIER
 from consilience.models.calls import Limits
 from consilience.models.prices import SIMULATED_PREFIX, Catalogue, ModelSpec
-from consilience.models.replay import RecordedBatches, replay_of
+from consilience.models.replay import replay_of
 from consilience.models.request import Completion, completion_from_json
 from consilience.registry import nearest
 
@@ -87,9 +87,8 @@ async def replay_run(folder: Path, applications: Mapping[str, Application], shel
     with tempfile.TemporaryDirectory() as scratch:
         paid = {item: event.data["paid_nano"] for item, event in state.items_finished.items()}
         items = [item for item in recorded_items(folder, plan) if item.question.id in paid]
-        batch = _recorded_batches(state, recorded)
-        job = Job(plan, items, run_id, Path(scratch) / "run", models, catalogue, batch)
-        orders = Orders(limits=ONE_TRY, paid_nano=paid)
+        job = Job(plan, items, run_id, Path(scratch) / "run", models, catalogue)
+        orders = Orders(limits=ONE_TRY, paid_nano=paid, batched=_batched(state))
         replaying = Shell(clock=shell.clock, run_secret=frozen.content["run_secret"], facts=shell.facts)
         report = await run_arm(job, replaying, orders)
         again = (report.folder / "predictions.parquet").read_bytes()
@@ -125,14 +124,11 @@ def _error(recorded: Mapping[str, Any]) -> ModelError:
     return kind(recorded["message"], hint=recorded["hint"], status=recorded["status"])
 
 
-def _recorded_batches(
-    state: RunState, recorded: Mapping[str, Completion | ModelError]
-) -> dict[str, BatchVendor] | None:
-    """Return the batch endpoints of a run in batch mode, answering from its record; None for any other run."""
-    reserved = [attempt.reserved for attempt in state.attempts.values()]
-    if not any(one.tier == TIER for one in reserved):
-        return None
-    return {one.provider: RecordedBatches(one.provider, recorded) for one in reserved}
+def _batched(state: RunState) -> frozenset[str]:
+    """Return the keys whose recorded answers came in batches, at half the price."""
+    answered = (attempt for attempt in state.attempts.values() if isinstance(attempt.outcome, AttemptResponse))
+    tiers = {attempt.reserved.key: attempt.reserved.tier for attempt in answered}
+    return frozenset(key for key, tier in tiers.items() if tier == TIER)
 
 
 def _catalogue(frozen: Frozen) -> Catalogue:

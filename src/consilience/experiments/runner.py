@@ -44,7 +44,7 @@ from consilience.journal.lock import RunLock
 from consilience.journal.reader import Attempt, AttemptKey, RunState, Texts
 from consilience.journal.writer import JournalWriter
 from consilience.models.base import HeldModel, ProbedModel
-from consilience.models.batch import BatchDesk, custom_id
+from consilience.models.batch import DISCOUNT, calls_out
 from consilience.models.pool import ModelPool
 from consilience.registry import nearest
 from consilience.runtime.briefing import Briefing
@@ -129,9 +129,11 @@ class _Run:
             rates={name: spec.rates for name, spec in self.specs.items()},
         )
         if job.batch is not None:
-            self.pool.desk = BatchDesk(job.batch, noted=self._batch_noted, stopping=lambda: shell.stop.requested)
+            self.pool.open_desk(job.batch, noted=self._batch_noted)
+        self.pool.batched = orders.batched
         self.taker = TurnTaker(self.pool, self.journal, self.state, retry_failed=orders.retry_failed, watch=self._taken)
         self.protocol = plan.make_protocol()
+        self.out_items = {at.where.item for at in calls_out(self.state)}
         self.packet_files: dict[str, str] = {}
         self.rows: list[dict[str, Any]] = []
         self.statuses: Counter[str] = Counter()
@@ -143,8 +145,8 @@ class _Run:
 
     async def carry_out(self) -> RunReport:
         rebuild = self._rebuilding
-        lost = self._lost()
         try:
+            lost = self._lost()
             self._check_start()
             self._write_packets()
             if not rebuild:
@@ -208,14 +210,11 @@ class _Run:
         Raises:
             PlanError: A batch is still at the vendor and this is no run in batch mode.
         """
-        lost, batched = {}, self.state.batches
-        for at, attempt in self.state.lost().items():
-            batch = batched.get(custom_id(attempt.reserved.key, at.ask, at.attempt))
-            if batch is None:
-                lost[at] = attempt
-            elif self.job.batch is None:
-                raise PlanError(f"batch {batch[1]} of this run is still at {batch[0]}", hint="Resume with --batch.")
-        return lost
+        out = calls_out(self.state)
+        if out and self.job.batch is None:
+            provider, batch_id = next(iter(out.values()))
+            raise PlanError(f"batch {batch_id} of this run is still at {provider}", hint="Resume with --batch.")
+        return {at: attempt for at, attempt in self.state.lost().items() if at not in out}
 
     async def _batch_noted(self, provider: str, batch_id: str, calls: Sequence[str]) -> None:
         event = BatchSubmitted(provider=provider, batch_id=batch_id, calls=list(calls))
@@ -243,8 +242,7 @@ class _Run:
         recorded = self.state.items_finished.get(item_id)
         try:
             if recorded is None:
-                foreseen = briefing.foreseen(self.protocol, self.prices, ended=self.state.turns.keys())
-                session.envelope = await self.budget.admit(foreseen.expected_nano or 0)
+                session.envelope = await self.budget.admit(self._room(briefing))
                 if item_id not in self.state.items_started:
                     data = {"packet_sha256": item.packet.digest, "tag": briefing.tag}
                     self.journal.append(ItemStarted(data=data), Where(item_id))
@@ -260,6 +258,13 @@ class _Run:
         finally:
             if session.envelope is not None:
                 self.budget.end(session.envelope)
+
+    def _room(self, briefing: Briefing) -> int:
+        """Return what must be free of the cap before an item is admitted."""
+        if briefing.item.question.id in self.out_items:
+            return 0  # it was admitted before, and what its calls at the vendor free is needed to go on
+        expected = briefing.foreseen(self.protocol, self.prices, ended=self.state.turns.keys()).expected_nano or 0
+        return expected if self.job.batch is None else -(-expected // DISCOUNT)
 
     def _finish(self, item: Item, session: ItemSession, deliberation: Deliberation) -> None:
         item_id = item.question.id
@@ -382,8 +387,8 @@ class _Run:
 
     def _lost_in_all(self) -> int:
         """Return how many attempts ever left without a recorded outcome."""
-        outcomes = [attempt.outcome for attempt in self.state.attempts.values()]
-        return sum(1 for outcome in outcomes if outcome is None or isinstance(outcome, AttemptLost))
+        lost = [attempt for attempt in self.state.attempts.values() if isinstance(attempt.outcome, AttemptLost)]
+        return len(lost) + len(self.state.lost()) - len(calls_out(self.state))
 
 
 def _job(run: _Run, slots: anyio.Semaphore, briefing: Briefing) -> Callable[[], Any]:

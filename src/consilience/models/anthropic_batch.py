@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from consilience.errors import ModelError
 from consilience.models.anthropic import VENDOR, completion_of
-from consilience.models.batch import Line, expired
-from consilience.models.vendor import lost_error, status_error
+from consilience.models.batch import CALL_TIMEOUT_S, Line, not_done, rows_of
+from consilience.models.request import Completion
+from consilience.models.vendor import fields, lost_error, status_error
 
-NEW_POLLS = 10
-"""A batch just created may answer 404 for a while; so many are borne."""
 _STATUS = {
     "invalid_request_error": 400,
     "authentication_error": 401,
     "billing_error": 402,
     "permission_error": 403,
     "not_found_error": 404,
+    "request_too_large": 413,
     "rate_limit_error": 429,
     "api_error": 500,
+    "timeout_error": 504,
     "overloaded_error": 529,
 }
 
@@ -34,47 +35,53 @@ class AnthropicBatches:
     name = "anthropic"
 
     def __init__(self, client: Any) -> None:
+        self._client = client
         self._batches = client.messages.batches
-        self._unknown: dict[str, int] = {}
+        self._vendor = VENDOR.holding(client.api_key)
 
     async def submit(self, bodies: Mapping[str, Mapping[str, Any]]) -> str:
         """Submit wire bodies by custom id and return the batch's id."""
         requests = [{"custom_id": name, "params": dict(body)} for name, body in bodies.items()]
-        return str((await self._call(self._batches.create, requests=requests)).id)
+        model = str(next(iter(bodies.values()))["model"])
+        return str(
+            (await self._call(model, lambda: self._batches.create(requests=requests, timeout=CALL_TIMEOUT_S))).id
+        )
 
     async def ended(self, batch_id: str) -> bool:
         """Return whether the batch has ended."""
-        try:
-            return bool((await self._call(self._batches.retrieve, batch_id)).processing_status == "ended")
-        except ModelError as error:
-            self._unknown[batch_id] = self._unknown.get(batch_id, 0) + 1
-            if error.status == 404 and self._unknown[batch_id] <= NEW_POLLS:
-                return False
-            raise
+        return bool((await self._retrieved(batch_id)).processing_status == "ended")
 
-    async def lines(self, batch_id: str) -> Sequence[Line]:
-        """Return the result lines."""
-        found = await self._call(self._batches.results, batch_id)
-        return [_line(item.model_dump(mode="json")) async for item in found]
+    async def lines(self, batch_id: str, model: str) -> Sequence[Line] | ModelError:
+        """Return the result lines, read from their bytes: the SDK's own reader knows no lone surrogates."""
+        url = (await self._retrieved(batch_id)).results_url
+        if not url:
+            raise lost_error(self._vendor, "a batch", "an ended batch names no results")
+        options = {"timeout": CALL_TIMEOUT_S}
+        text = await self._call("a batch", lambda: self._client.get(url, cast_to=str, options=options))
+        return [Line(row["custom_id"], self._outcome(row, model)) for row in rows_of(text)]
 
-    async def _call(self, method: Any, *arguments: Any, **named: Any) -> Any:
+    async def _retrieved(self, batch_id: str) -> Any:
+        return await self._call("a batch", lambda: self._batches.retrieve(batch_id, timeout=CALL_TIMEOUT_S))
+
+    async def _call(self, model: str, method: Callable[[], Awaitable[Any]]) -> Any:
         import anthropic  # noqa: PLC0415 - heavy, only for live calls
 
         try:
-            return await method(*arguments, **named)
+            return await method()
         except anthropic.APIStatusError as error:
-            raise status_error(VENDOR, "a batch", error.status_code, error.body, error.response.headers) from None
-        except anthropic.APIError as error:
-            raise lost_error(VENDOR, "a batch", type(error).__name__) from None
+            raise status_error(self._vendor, model, error.status_code, error.body, error.response.headers) from None
+        except anthropic.AnthropicError as error:
+            raise lost_error(self._vendor, model, type(error).__name__) from None
 
-
-def _line(item: Mapping[str, Any]) -> Line:
-    name, result = str(item["custom_id"]), item["result"]
-    if result["type"] == "succeeded":
-        message = result["message"]
-        return Line(name, completion_of(message, request_id=str(message.get("id")), latency_s=None))
-    if result["type"] == "errored":
-        body = result.get("error") or {}
-        kind = str((body.get("error") or {}).get("type"))
-        return Line(name, status_error(VENDOR, "a batched call", _STATUS.get(kind, 400), body, {}))
-    return Line(name, expired(name))
+    def _outcome(self, row: Mapping[str, Any], model: str) -> Completion | ModelError:
+        result = fields(row.get("result"))
+        kind, message = str(result.get("type")), result.get("message")
+        if kind == "succeeded" and isinstance(message, dict):
+            return completion_of(message, request_id=str(message.get("id")), latency_s=None)
+        if kind == "errored":
+            body = fields(result.get("error"))
+            status = _STATUS.get(str(fields(body.get("error")).get("type")), 400)
+            return status_error(self._vendor, model, status, body, {})
+        if kind in {"expired", "canceled"}:
+            return not_done(row["custom_id"], "expired" if kind == "expired" else "was cancelled")
+        return lost_error(self._vendor, model, f"its line in the batch is of type {kind}")

@@ -1,25 +1,49 @@
 """Batch mode: calls that wait together go to the vendor as one batch, at half the price and within a day.
 
-A batch's id is in the journal before it is polled, so that a crash re-attaches to it instead of paying again.
+A batch's id is in the journal before it is polled, so that a crash re-attaches to it instead of paying again. What
+cannot be polled or read is no outcome of its calls: it stays with the vendor for a later process.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import json
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 import anyio
 
-from consilience.errors import FinalModelError, ModelError, StoppedError
+from consilience.core.canonical import tagged_hash
+from consilience.errors import (
+    AccountError,
+    ConsilienceError,
+    FinalModelError,
+    ModelError,
+    StoppedError,
+    TransientModelError,
+)
+from consilience.journal.reader import Attempt, AttemptKey, RunState
 from consilience.models.request import Completion
 
 TIER = "batch"
 DISCOUNT = 2
 """Both vendors charge half the list price for batches."""
-KEY_LENGTH = 40
-"""How much of a call's key its custom id begins with."""
+MOST_CALLS = 5_000
+"""In one batch: below both vendors' limits in number and, at 40 KB a call, in bytes."""
+CALL_TIMEOUT_S = 120.0
+"""Seconds without a byte after which a submission or poll counts as lost."""
+UNKNOWN_POLLS = 10
+"""A batch just created may not be known to the vendor yet; so many answers of 404 are borne."""
+UNREACHED_POLLS = 30
+"""So many polls in a row may fail in ways that heal before the batch is left with the vendor."""
+LONGEST_PAUSE_S = 60.0
+LONGEST_OBEYED_S = 600.0
+"""The longest Retry-After that a poll heeds."""
+STEP_S = 1.0
+"""How long a request to stop may go unnoticed between polls."""
 Outcome = Completion | ModelError | StoppedError
+"""What came of a call; a `StoppedError` says that it never left."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +51,7 @@ class Line:
     """One result line of a batch."""
 
     custom_id: str
-    outcome: Outcome
+    outcome: Completion | ModelError
 
 
 class BatchVendor(Protocol):
@@ -39,55 +63,92 @@ class BatchVendor(Protocol):
         ...
 
     async def submit(self, bodies: Mapping[str, Mapping[str, Any]]) -> str:
-        """Submit wire bodies by custom id and return the batch's id.
+        """Submit wire bodies of one model by custom id and return the batch's id.
 
         Raises:
-            ModelError: The vendor refused it.
+            ModelError: The vendor refused it or could not be reached.
         """
         ...
 
     async def ended(self, batch_id: str) -> bool:
-        """Return whether the batch has ended; a batch just created may not be known yet, which is no end.
+        """Return whether the batch has ended.
 
         Raises:
-            ModelError: The vendor does not know it or cannot be reached.
+            ModelError: The vendor does not know it or could not be reached.
         """
         ...
 
-    async def lines(self, batch_id: str) -> Sequence[Line]:
-        """Return the result lines of an ended batch, those of its error file too, in any order."""
+    async def lines(self, batch_id: str, model: str) -> Sequence[Line] | ModelError:
+        """Return the result lines of an ended batch, in any order, or why it failed as a whole.
+
+        Args:
+            batch_id: The batch.
+            model: The model its calls went to, for messages.
+
+        Raises:
+            ModelError: They could not be read.
+        """
         ...
-
-
-@dataclass
-class _Waiting:
-    body: Mapping[str, Any]
-    outcome: Outcome | None = None
-    ready: anyio.Event = field(default_factory=anyio.Event)
 
 
 Noted = Callable[[str, str, Sequence[str]], Awaitable[None]]
 """Records (provider, batch id, custom ids) durably."""
 
 
-def custom_id(key: str, ask: int, attempt: int) -> str:
-    """Return the id of a call within its batch: at most 64 of ``[A-Za-z0-9_-]``.
+def custom_id(at: AttemptKey, key: str) -> str:
+    """Return the id of a call within its batch: 64 hexadecimal digits, different for every try of every ask.
 
     Example:
-        >>> custom_id("ab" * 32, 0, 1)
-        'abababababababababababababababababababab-0-1'
+        >>> len(custom_id(AttemptKey(("item-1",), 0, 0), "ab"))
+        64
     """
-    return f"{key[:KEY_LENGTH]}-{ask}-{attempt}"
+    return tagged_hash("batched-call", {"where": list(at.where), "ask": at.ask, "attempt": at.attempt, "key": key})
+
+
+def still_out(state: RunState, at: AttemptKey, attempt: Attempt) -> tuple[str, str] | None:
+    """Return provider and id of the batch in which an attempt without outcome was left, or None."""
+    return None if attempt.outcome is not None else state.batches.get(custom_id(at, attempt.reserved.key))
+
+
+def calls_out(state: RunState) -> dict[AttemptKey, tuple[str, str]]:
+    """Return provider and batch of the attempts that are still with a vendor."""
+    found = {at: still_out(state, at, attempt) for at, attempt in state.lost().items()}
+    return {at: batch for at, batch in found.items() if batch is not None}
+
+
+@dataclass
+class _Group:
+    """Calls that share a batch, and what came of it once that is known."""
+
+    bodies: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    came: Mapping[str, Outcome] | Outcome | None = None
+    failure: ConsilienceError | None = None
+    known: anyio.Event = field(default_factory=anyio.Event)
+
+    async def lead(self, work: Callable[[], Awaitable[Mapping[str, Outcome] | Outcome]]) -> None:
+        """Do the work for all calls; those that come later find it done."""
+        try:
+            self.came = await work()
+        except ConsilienceError as error:
+            self.failure = error
+        self.known.set()
+
+    async def outcome(self, name: str) -> Outcome:
+        await self.known.wait()
+        if self.failure is not None:
+            raise self.failure
+        return self.came.get(name) or _missing(name) if isinstance(self.came, Mapping) else self.came or _missing(name)
 
 
 class BatchDesk:
-    """Gathers calls until no more come, submits them per provider, and hands every one its line.
+    """Gathers calls until no more come, submits them per provider and model, and hands every one its line.
 
     Args:
         vendors: By provider name.
         noted: Records a batch before it is polled.
         quiet_s: A batch is closed when no call has come for so long.
         poll_s: Seconds between polls; a tenth longer after each, up to a minute.
+        most_calls: In one batch.
         sleep: Waits.
         stopping: Whether the run was asked to stop; batches are then left to a later process.
     """
@@ -97,8 +158,9 @@ class BatchDesk:
         vendors: Mapping[str, BatchVendor],
         *,
         noted: Noted,
-        quiet_s: float = 0.5,
-        poll_s: float = 5.0,
+        quiet_s: float,
+        poll_s: float,
+        most_calls: int = MOST_CALLS,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
         stopping: Callable[[], bool] = lambda: False,
     ) -> None:
@@ -106,81 +168,113 @@ class BatchDesk:
         self._noted = noted
         self._quiet_s = quiet_s
         self._poll_s = poll_s
+        self._most_calls = most_calls
         self._sleep = sleep
         self._stopping = stopping
-        self._open: dict[str, dict[str, _Waiting]] = {}
-        self._attached: dict[str, dict[str, _Waiting]] = {}
+        self._gathering: dict[tuple[str, str], _Group] = {}
+        self._attached: dict[str, _Group] = {}
 
     async def complete(self, provider: str, body: Mapping[str, Any], name: str) -> Outcome:
-        """Put a call into the provider's next batch and return what came of it."""
-        waiting = _Waiting(body)
-        gathering = self._open.setdefault(provider, {})
-        gathering[name] = waiting
-        if len(gathering) == 1:
-            await self._lead(provider, gathering)
+        """Put a call into the next batch of its model and return what came of it.
+
+        Raises:
+            StoppedError: The batch was left with the vendor, to be taken up by a later process.
+            AccountError: The vendor does not let it be read.
+            JournalError: It could not be recorded.
+        """
+        place = (provider, str(body["model"]))  # a batch of OpenAI's takes one model only
+        group = self._gathering.get(place)
+        if group is None or len(group.bodies) >= self._most_calls:
+            group = self._gathering[place] = _Group({name: body})
+            await group.lead(partial(self._send, place, group))
         else:
-            await waiting.ready.wait()
-        return waiting.outcome or _missing(name)
+            group.bodies[name] = body
+        return await group.outcome(name)
 
-    async def attach(self, provider: str, batch_id: str, name: str) -> Outcome:
-        """Return what came of a call in a batch that an earlier process submitted."""
-        waiting = self._attached.get(batch_id)
-        if waiting is None:
-            waiting = self._attached[batch_id] = {name: _Waiting({})}
-            await self._collect(self._vendors[provider], batch_id, waiting, attached=True)
-        elif name not in waiting:
-            waiting[name] = _Waiting({})
-        if not waiting[name].ready.is_set():
-            await waiting[name].ready.wait()
-        return waiting[name].outcome or _missing(name)
+    async def attach(self, provider: str, model: str, batch_id: str, name: str) -> Outcome:
+        """Return what came of a call in a batch that an earlier process submitted.
 
-    async def _lead(self, provider: str, gathering: dict[str, _Waiting]) -> None:
+        Raises:
+            StoppedError: The batch was left with the vendor once more.
+            AccountError: The vendor does not let it be read.
+        """
+        group = self._attached.get(batch_id)
+        if group is None:
+            group = self._attached[batch_id] = _Group()
+            await group.lead(partial(self._collect, provider, model, batch_id))
+        return await group.outcome(name)
+
+    async def _send(self, place: tuple[str, str], group: _Group) -> Mapping[str, Outcome] | Outcome:
+        provider, model = place
         size = 0
-        while size < len(gathering):
-            size = len(gathering)
+        while size < len(group.bodies):
+            size = len(group.bodies)
             await self._sleep(self._quiet_s)
-        del self._open[provider]
+        if self._gathering[place] is group:
+            del self._gathering[place]
+        if self._stopping():
+            return StoppedError("the run was asked to stop", hint="Run the same command again to resume it.")
+        try:
+            batch_id = await self._vendors[provider].submit(group.bodies)
+        except TransientModelError as error:
+            return error
+        except ModelError as error:
+            return _refused(error, len(group.bodies))
+        await self._noted(provider, batch_id, tuple(group.bodies))
+        return await self._collect(provider, model, batch_id)
+
+    async def _collect(self, provider: str, model: str, batch_id: str) -> Mapping[str, Outcome] | ModelError:
         vendor = self._vendors[provider]
-        try:
-            batch_id = await vendor.submit({name: waiting.body for name, waiting in gathering.items()})
-        except ModelError as error:
-            _give(gathering, dict.fromkeys(gathering, error))
-            return
-        await self._noted(provider, batch_id, tuple(gathering))
-        await self._collect(vendor, batch_id, gathering)
+        pause, unknown, unreached = self._poll_s, 0, 0
+        while True:
+            wait = pause
+            try:
+                if await vendor.ended(batch_id):
+                    return _by_name(await vendor.lines(batch_id, model))
+                unreached = 0
+            except TransientModelError as error:
+                unreached += 1
+                if unreached == UNREACHED_POLLS:
+                    raise _left(batch_id, f" after {unreached} polls in vain: {error.message}") from None
+                wait = max(pause, min(error.retry_after_s or 0.0, LONGEST_OBEYED_S))
+            except ModelError as error:
+                unknown += 1
+                if error.status != 404 or unknown > UNKNOWN_POLLS:
+                    raise _unreadable(error, batch_id) from None
+            await self._pause(wait, batch_id)
+            pause = min(LONGEST_PAUSE_S, pause * 1.1)
 
-    async def _collect(
-        self, vendor: BatchVendor, batch_id: str, waiting: dict[str, _Waiting], *, attached: bool = False
-    ) -> None:
-        pause = self._poll_s
-        try:
-            while not await vendor.ended(batch_id):
-                if self._stopping():
-                    _give(waiting, dict.fromkeys(waiting, _left(batch_id)))
-                    return
-                await self._sleep(pause)
-                pause = min(60.0, pause * 1.1)
-            lines = await vendor.lines(batch_id)
-        except ModelError as error:
-            _give(waiting, dict.fromkeys(waiting, error))
-            return
-        found: dict[str, Outcome] = {}
-        for line in lines:
-            found[line.custom_id] = _twice(line.custom_id) if line.custom_id in found else line.outcome
-        if attached:  # calls that ask for their line later find it here
-            for name in found.keys() - waiting.keys():
-                waiting[name] = _Waiting({})
-        _give(waiting, {name: found.get(name) or _missing(name) for name in waiting})
+    async def _pause(self, seconds: float, batch_id: str) -> None:
+        left = seconds
+        while not self._stopping():
+            if left <= 0:
+                return
+            await self._sleep(min(left, STEP_S))
+            left -= STEP_S
+        raise _left(batch_id)
 
 
-def _give(waiting: Mapping[str, _Waiting], outcomes: Mapping[str, Outcome]) -> None:
-    for name, one in waiting.items():
-        one.outcome = outcomes[name]
-        one.ready.set()
+def _by_name(lines: Sequence[Line] | ModelError) -> Mapping[str, Outcome] | ModelError:
+    if isinstance(lines, ModelError):
+        return lines
+    found: dict[str, Outcome] = {}
+    for line in lines:
+        found[line.custom_id] = _twice(line.custom_id) if line.custom_id in found else line.outcome
+    return found
 
 
-def _left(batch_id: str) -> StoppedError:
-    return StoppedError(f"batch {batch_id} is left with the vendor", hint="The same command takes it up again.")
+def _refused(error: ModelError, calls: int) -> AccountError:
+    hint = error.hint if isinstance(error, AccountError) else "Mend what it names, or run without --batch."
+    return AccountError(f"no batch of {calls} calls was made: {error.message}", hint=hint, status=error.status)
+
+
+def _unreadable(error: ModelError, batch_id: str) -> AccountError:
+    hint = "Use the key of the account that submitted it and run the same command again; nothing of it is lost."
+    return AccountError(f"batch {batch_id} cannot be read: {error.message}", hint=hint, status=error.status)
+
+
+def _left(batch_id: str, why: str = "") -> StoppedError:
+    return StoppedError(f"batch {batch_id} is left with the vendor{why}", hint="The same command takes it up again.")
 
 
 def _missing(name: str) -> ModelError:
@@ -192,13 +286,34 @@ def _missing(name: str) -> ModelError:
 
 def _twice(name: str) -> ModelError:
     return FinalModelError(
-        f"the batch has two lines for call {name}, so neither can be trusted",
+        f"the batch has more than one line for call {name}, so none can be trusted",
         hint="The call is charged at its reservation, since it was billed.",
     )
 
 
-def expired(name: str) -> ModelError:
-    """Return the error of a line that the vendor did not get to within a day; it is not billed."""
+def not_done(name: str, why: str) -> ModelError:
+    """Return the error of a line that expired or was cancelled; it is not billed.
+
+    Example:
+        >>> not_done("a", "expired").status
+        410
+    """
     return FinalModelError(
-        f"call {name} expired in its batch", hint="Run the same command with --retry-failed.", status=410
+        f"call {name} {why} in its batch", hint="Run the same command with --retry-failed.", status=410
     )
+
+
+def rows_of(text: str) -> Iterator[dict[str, Any]]:
+    r"""Yield the objects of a JSONL text that name their call; a line that is none counts as missing.
+
+    Example:
+        >>> [row["custom_id"] for row in rows_of('{"custom_id": "a\u2028"}\n{"custom_id"\n\n')]
+        ['a\u2028']
+    """
+    for line in text.split("\n"):  # str.splitlines would also break at line ends that JSON texts may hold
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(row, dict) and isinstance(row.get("custom_id"), str):
+            yield row

@@ -20,6 +20,8 @@ class Limits:
         total_s: Seconds all tries of one ask may take, waiting included.
         backoff_s: Base of the exponential back-off with full jitter.
         backoff_cap_s: Longest wait between tries.
+        batch_quiet_s: In batch mode, a batch is closed when no call has come for so long.
+        batch_poll_s: Seconds from a batch's first poll to the next; the pauses grow to a minute.
     """
 
     concurrency: int = 6
@@ -28,6 +30,8 @@ class Limits:
     total_s: float = 180.0
     backoff_s: float = 0.5
     backoff_cap_s: float = 30.0
+    batch_quiet_s: float = 0.5
+    batch_poll_s: float = 5.0
 
 
 @dataclass(frozen=True)

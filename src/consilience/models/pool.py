@@ -7,7 +7,7 @@ was answered can be lost, and nothing is sent that the cap would not bear.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Container, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -17,9 +17,10 @@ import anyio
 from consilience.errors import FinalModelError, ModelError, StoppedError, TransientModelError
 from consilience.journal.budget import Budget, Reservation
 from consilience.journal.events import AttemptError, AttemptReserved, AttemptResponse, Where
+from consilience.journal.reader import AttemptKey
 from consilience.journal.writer import JournalWriter
 from consilience.models.base import KEY_VERSION, Model, cacheable_prefixes, call_key
-from consilience.models.batch import DISCOUNT, TIER, BatchDesk, custom_id
+from consilience.models.batch import DISCOUNT, TIER, BatchDesk, BatchVendor, Noted, Outcome, custom_id
 from consilience.models.calls import Asked, Call, Limits, Pending, Stop
 from consilience.models.prices import Price, bound_nano, cost_nano
 from consilience.models.request import Completion, Request, completion_to_json
@@ -46,6 +47,7 @@ class ModelPool:
 
     Attributes:
         desk: Carries calls in batches, at half the price; without it they leave one by one.
+        batched: Keys of calls that a recorded run made in batches; when it is replayed they cost half, too.
         live_calls: Calls that left in this process.
         paid_nano: What this process was charged, by item; failed tries included.
     """
@@ -72,8 +74,19 @@ class ModelPool:
         self._warmth = Warmth()
         self._stop = stop
         self.desk: BatchDesk | None = None
+        self.batched: Container[str] = frozenset()
         self.live_calls = 0
         self.paid_nano: Counter[str] = Counter()
+
+    def open_desk(self, vendors: Mapping[str, BatchVendor], *, noted: Noted) -> None:
+        """Let all calls go in batches from now on."""
+        self.desk = BatchDesk(
+            vendors,
+            noted=noted,
+            quiet_s=self._limits.batch_quiet_s,
+            poll_s=self._limits.batch_poll_s,
+            stopping=lambda: self._stop.requested,
+        )
 
     def model(self, model_id: str) -> Model:
         """Return the model with this id.
@@ -109,13 +122,17 @@ class ModelPool:
             if asked.pending is not None and number == 0:
                 outcome, charged = await self._take_up(leaving, asked, asked.pending)
             elif self.desk is not None:
-                outcome, charged = await self._attempt(leaving, asked, partial(self._by_desk, self.desk, leaving))
+                outcome, charged = await self._attempt(
+                    leaving, asked, partial(self._by_desk, self.desk, leaving, asked.where)
+                )
             else:
                 began = anyio.current_time()
                 outcome, charged, waited = await self._in_turn(leaving, asked, limits.total_s - took)
                 took += anyio.current_time() - began - waited
             if isinstance(outcome, _Answer):
                 return Call(outcome.key, outcome.completion, charged, outcome.estimated, first + number)
+            if isinstance(outcome, StoppedError):
+                raise outcome
             wait = self._wait(outcome, number)
             if wait is None or number + 1 == limits.attempts:
                 raise outcome
@@ -131,6 +148,8 @@ class ModelPool:
 
     def _prepare(self, model: Model, request: Request, asked: Asked, attempt: int) -> _Leaving:
         body = model.wire_body(request)
+        key = call_key(model.identity, body, replicate=request.replicate)
+        discount = 1 if self.desk is None and key not in self.batched else DISCOUNT
         price = self._prices[request.model]
         bound = bound_nano(
             input_tokens=_upper_input_tokens(request), output_tokens=request.max_output_tokens, price=price
@@ -139,17 +158,17 @@ class ModelPool:
             model=model,
             request=request,
             body=body,
-            key=call_key(model.identity, body, replicate=request.replicate),
+            key=key,
             ask=asked.ask,
             attempt=attempt,
             price=price,
-            discount=1 if self.desk is None else DISCOUNT,
-            bound=None if bound is None else -(-bound // (1 if self.desk is None else DISCOUNT)),
+            discount=discount,
+            bound=None if bound is None else -(-bound // discount),
         )
 
     async def _in_turn(
         self, leaving: _Leaving, asked: Asked, left: float
-    ) -> tuple[_Answer | ModelError, int | None, float]:
+    ) -> tuple[_Answer | ModelError | StoppedError, int | None, float]:
         """Make one try when a slot is free; return its outcome, its charge, and how long the slot was waited for."""
         request, began = leaving.request, anyio.current_time()
         throttle = self._throttles[request.model]
@@ -161,7 +180,7 @@ class ModelPool:
             if isinstance(outcome, _Answer):
                 filled()
                 heard(None)
-            elif outcome.status is not None:
+            elif isinstance(outcome, ModelError) and outcome.status is not None:
                 heard(outcome.status)
         return outcome, charged, waited
 
@@ -175,8 +194,8 @@ class ModelPool:
         return self._jitter() * min(limits.backoff_cap_s, limits.backoff_s * 2.0**number)
 
     async def _attempt(
-        self, leaving: _Leaving, asked: Asked, carry: Callable[[], Awaitable[Completion | ModelError]]
-    ) -> tuple[_Answer | ModelError, int | None]:
+        self, leaving: _Leaving, asked: Asked, carry: Callable[[], Awaitable[Outcome]]
+    ) -> tuple[_Answer | ModelError | StoppedError, int | None]:
         """Reserve, record, let the call be carried, and conclude; return its outcome and what it was charged."""
         self._go_on()
         reservation = await self._budget.acquire(leaving.bound or 0, asked.envelope)
@@ -194,7 +213,7 @@ class ModelPool:
 
     async def _take_up(
         self, leaving: _Leaving, asked: Asked, pending: Pending
-    ) -> tuple[_Answer | ModelError, int | None]:
+    ) -> tuple[_Answer | ModelError | StoppedError, int | None]:
         """Conclude a try that is still in a batch at the vendor."""
         if self.desk is None:
             raise FinalModelError("a batch is still at the vendor", hint="Run the command with --batch.")
@@ -202,8 +221,9 @@ class ModelPool:
         charged = pending.reserved_nano
         began = anyio.current_time()
         try:
-            name = custom_id(leaving.key, leaving.ask, leaving.attempt)
-            outcome = await self.desk.attach(leaving.model.identity.provider, pending.batch_id, name)
+            name = custom_id(AttemptKey(asked.where, leaving.ask, leaving.attempt), leaving.key)
+            provider = leaving.model.identity.provider
+            outcome = await self.desk.attach(provider, leaving.model.id, pending.batch_id, name)
             found = _carried(outcome, anyio.current_time() - began)
             result, charged, seq = self._conclude(leaving, asked.where, found)
         finally:
@@ -226,12 +246,13 @@ class ModelPool:
         )
 
     def _conclude(
-        self, leaving: _Leaving, where: Where, outcome: Completion | ModelError
-    ) -> tuple[_Answer | ModelError, int | None, int]:
+        self, leaving: _Leaving, where: Where, outcome: Outcome
+    ) -> tuple[_Answer | ModelError | StoppedError, int | None, int]:
         """Append the outcome; return it, its charge, and the number of its record."""
         key, ask, attempt = leaving.key, leaving.ask, leaving.attempt
-        if isinstance(outcome, ModelError):
-            charged = leaving.bound if outcome.status is None else 0
+        if not isinstance(outcome, Completion):
+            unknown = isinstance(outcome, ModelError) and outcome.status is None
+            charged = leaving.bound if unknown else 0
             failed = AttemptError(key=key, ask=ask, attempt=attempt, error=_error_json(outcome), charged_nano=charged)
             return outcome, charged, self._journal.append(failed, where)
         estimated = outcome.usage is None
@@ -268,17 +289,15 @@ class ModelPool:
             hint="The try is charged at its reservation, since it may have been billed.",
         )
 
-    async def _by_desk(self, desk: BatchDesk, leaving: _Leaving) -> Completion | ModelError:
+    async def _by_desk(self, desk: BatchDesk, leaving: _Leaving, where: Where) -> Outcome:
         """Let the call go with the next batch."""
         began = anyio.current_time()
-        name = custom_id(leaving.key, leaving.ask, leaving.attempt)
+        name = custom_id(AttemptKey(where, leaving.ask, leaving.attempt), leaving.key)
         outcome = await desk.complete(leaving.model.identity.provider, leaving.body, name)
         return _carried(outcome, anyio.current_time() - began)
 
 
-def _carried(outcome: Completion | ModelError | StoppedError, seconds: float) -> Completion | ModelError:
-    if isinstance(outcome, StoppedError):
-        raise outcome
+def _carried(outcome: Outcome, seconds: float) -> Outcome:
     if isinstance(outcome, Completion) and outcome.latency_s is None:
         return replace(outcome, latency_s=round(seconds, 3))
     return outcome
@@ -318,11 +337,11 @@ def _expected_tokens(request: Request) -> int:
     return _upper_input_tokens(request) // 4 + request.max_output_tokens
 
 
-def _error_json(error: ModelError) -> dict[str, Any]:
+def _error_json(error: ModelError | StoppedError) -> dict[str, Any]:
     return {
         "type": type(error).__name__,
         "message": error.message,
         "hint": error.hint,
-        "status": error.status,
+        "status": error.status if isinstance(error, ModelError) else None,
         "retry_after_s": error.retry_after_s if isinstance(error, TransientModelError) else None,
     }

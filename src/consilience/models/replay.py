@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from consilience.errors import IntegrityError, ModelError
 from consilience.models.base import Identity, Model, ProbedModel, call_key
-from consilience.models.batch import KEY_LENGTH, Line
 from consilience.models.request import Completion, Request
 
 
@@ -77,33 +76,3 @@ def replay_of(original: Model, recorded: Mapping[str, Completion | ModelError]) 
     if isinstance(original, ProbedModel):
         return ProbedReplay(original, recorded)
     return Replay(original, recorded)
-
-
-@dataclass(frozen=True)
-class RecordedBatches:
-    """A batch endpoint that repeats what was recorded, for replaying a run in batch mode.
-
-    Attributes:
-        name: Provider name.
-        recorded: By key: the completion, or the error the call ended in.
-    """
-
-    name: str
-    recorded: Mapping[str, Completion | ModelError]
-    _submitted: list[tuple[str, ...]] = field(default_factory=list)
-
-    async def submit(self, bodies: Mapping[str, Mapping[str, Any]]) -> str:
-        """Take the calls and return a number."""
-        self._submitted.append(tuple(bodies))
-        return str(len(self._submitted) - 1)
-
-    async def ended(self, batch_id: str) -> bool:
-        """Return True: everything was answered long ago."""
-        del batch_id
-        return True
-
-    async def lines(self, batch_id: str) -> Sequence[Line]:
-        """Return what was answered then; a call that the run never made has no line."""
-        by_start = {key[:KEY_LENGTH]: outcome for key, outcome in self.recorded.items()}
-        names = self._submitted[int(batch_id)]
-        return [Line(name, by_start[name[:KEY_LENGTH]]) for name in names if name[:KEY_LENGTH] in by_start]

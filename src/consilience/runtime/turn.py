@@ -21,10 +21,10 @@ from consilience.core.outcomes import (
 from consilience.errors import AccountError, ContractError, IntegrityError, ModelError, ResumeMismatchError
 from consilience.evidence.rendering import fence
 from consilience.journal.budget import Envelope
-from consilience.journal.events import AttemptResponse, TurnAccepted, TurnFailed, Where
+from consilience.journal.events import AttemptLost, AttemptResponse, TurnAccepted, TurnFailed, Where
 from consilience.journal.reader import Attempt, AttemptKey, RunState, expand
 from consilience.journal.writer import JournalWriter
-from consilience.models.batch import custom_id
+from consilience.models.batch import still_out
 from consilience.models.calls import Asked, Call, Pending
 from consilience.models.pool import ModelPool
 from consilience.models.request import Block, Completion, Message, Request, completion_from_json
@@ -122,7 +122,8 @@ class TurnTaker:
         current = request
         while True:
             tries = self.recorded.next_attempt(where, len(calls))
-            asked = Asked(where, role, len(calls), tries, envelope, self._pending(where, len(calls), tries))
+            pending = self._pending(current, AttemptKey(where, len(calls), tries - 1))
+            asked = Asked(where, role, len(calls), tries, envelope, pending)
             try:
                 call = self._recorded_call(current, asked) or await self.pool.call(current, asked)
             except IntegrityError as error:
@@ -152,13 +153,23 @@ class TurnTaker:
                     replace(request, max_output_tokens=current.max_output_tokens), reply.text, error, tag
                 )
 
-    def _pending(self, where: Where, ask: int, tries: int) -> Pending | None:
-        """Return the last try of an ask if an earlier process left it in a batch at the vendor."""
-        attempt = self.recorded.attempts.get(AttemptKey(where, ask, tries - 1))
-        if attempt is None or attempt.outcome is not None:
+    def _pending(self, request: Request, last: AttemptKey) -> Pending | None:
+        """Return the last try of an ask if an earlier process left it in a batch at the vendor.
+
+        A try of another prompt, which a turn asked again has overtaken, is given up and stays charged.
+        """
+        attempt = self.recorded.attempts.get(last)
+        batch = None if attempt is None else still_out(self.recorded, last, attempt)
+        if attempt is None or batch is None:
             return None
-        batch = self.recorded.batches.get(custom_id(attempt.reserved.key, ask, tries - 1))
-        return None if batch is None else Pending(batch[1], tries - 1, attempt.reserved.reserved_nano)
+        reserved, now = attempt.reserved, self.pool.key_of(request)
+        if reserved.key == now:
+            return Pending(batch[1], last.attempt, reserved.reserved_nano)
+        if not self.retry_failed:
+            raise _mismatch(last.where, reserved.key, now)
+        lost = AttemptLost(key=reserved.key, ask=last.ask, attempt=last.attempt, charged_nano=reserved.reserved_nano)
+        self.journal.append(lost, last.where)
+        return None
 
     def _recorded_call(self, request: Request, asked: Asked) -> Call | None:
         """Return the recorded answer to this ask of a turn cut short, or None when there is none."""
