@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import pty
+import re
 import shutil
 import subprocess
 import sys
@@ -199,3 +201,99 @@ def test_two_processes_on_one_run_name_the_holder_and_change_nothing(tmp_path: P
     again = consilience(*command, cwd=tmp_path)
     assert again.code == 0
     assert "0 calls;" in again.out
+
+
+def test_a_locale_without_the_letters_of_a_path_stops_nothing(tmp_path: Path) -> None:
+    root = tmp_path / "m\u00f6v\u00e9d study"
+    root.mkdir()
+    write_questions(root / "fr\u00e5gor.jsonl", 1)
+    locale = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii"}
+
+    def bare(*arguments: object) -> Done:
+        command = [*CONSILIENCE, *map(str, arguments)]
+        done = subprocess.run(command, cwd=tmp_path, env=locale, capture_output=True, check=False, timeout=120)
+        return Done(done.returncode, done.stdout.decode("ascii"), done.stderr.decode("ascii"))
+
+    asked = bare("run-arm", "--arm", "E_single", "--questions", root / "fr\u00e5gor.jsonl", "--project", root)
+    assert asked.code == 0, asked.err
+    (folder,) = (root / "results" / "runs").iterdir()
+    replayed = bare("replay", folder)
+    assert replayed.code == 0, replayed.err
+    assert "byte for byte the recorded ones" in replayed.out
+    listed = bare("runs", "--project", root)
+    assert " -\n" in listed.out, "an unknown cap is a dash that ASCII has"
+    gone = bare("verify", root / "n\u00e9ant")
+    assert gone.code == 2
+    assert r"n\xe9ant" in gone.err
+
+
+def test_a_mistyped_key_of_a_mapping_is_named_before_what_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "sales.csv").write_text("id,date,price\n1,2020-01-01,5\n")
+    (tmp_path / "map.yaml").write_text("colums:\n  parcel_id: id\n")
+    command = ("data", "build", "--adapter", "csv", "--input", "sales.csv", "--mapping", "map.yaml")
+    done = consilience(*command, cwd=tmp_path)
+    assert_refused(done, code=2, named='unknown key "colums"')
+    assert 'Did you mean "columns"' in done.err
+
+
+def test_a_settings_file_that_is_no_yaml_is_told_in_our_words(tmp_path: Path) -> None:
+    write_questions(tmp_path / "q.jsonl", 1)
+    (tmp_path / "consilience.yaml").write_text("seed: 1\nseed: 2\n")
+    done = consilience("run-arm", "--arm", "E_single", "--questions", "q.jsonl", cwd=tmp_path)
+    assert_refused(done, code=2, named="line 2")
+    assert "suppress" not in done.err
+    assert "http" not in done.err
+
+
+def test_a_cap_below_what_is_spent_is_said(tmp_path: Path) -> None:
+    write_questions(tmp_path / "q.jsonl", 3)
+    command = ("run-arm", "--arm", "F_independent", "--questions", "q.jsonl", "--concurrency", "1", "--max-spend-usd")
+    stopped = consilience(*command, "0.06", cwd=tmp_path)
+    assert stopped.code == 4
+    assert "the next item is expected to need $0.0" in stopped.err
+    lower = consilience(*command, "0.0001", cwd=tmp_path)
+    assert lower.code == 4
+    assert "the spend cap of $0.0001 lies below the $0.0" in lower.err
+
+
+def test_a_protocol_of_another_version_is_no_internal_error(tmp_path: Path) -> None:
+    write_questions(tmp_path / "q.jsonl", 1)
+    assert consilience("run-arm", "--arm", "E_single", "--questions", "q.jsonl", cwd=tmp_path).code == 0
+    (folder,) = (tmp_path / "results" / "runs").iterdir()
+    for content in ('{"plan": {"arm": 1}}', "{}", "["):
+        (folder / "protocol.json").write_text(content)
+        done = consilience("replay", folder.name, cwd=tmp_path)
+        assert_refused(done, code=6, named="protocol.json")
+        assert "internal error" not in done.err
+        assert "validation error" not in done.err
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100])
+def test_a_narrow_terminal_shows_every_digit(width: int, tmp_path: Path) -> None:
+    write_questions(tmp_path / "q.jsonl", 1)
+    assert consilience("run-arm", "--arm", "F_independent", "--questions", "q.jsonl", cwd=tmp_path).code == 0
+    (folder,) = (tmp_path / "results" / "runs").iterdir()
+    command = [*CONSILIENCE, "ledger", folder.name, "--by", "role"]
+    plain = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60).stdout
+    cells = {cell for line in plain.splitlines() for cell in re.split(r"  +", line.strip())}
+    terminal, side = pty.openpty()
+    environment = {**os.environ, "COLUMNS": str(width), "NO_COLOR": "1", "TERM": "xterm"}
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=side, stderr=subprocess.DEVNULL) as shown:
+        os.close(side)
+        said = b""
+        while part := _read(terminal):
+            said += part
+    os.close(terminal)
+    assert shown.returncode == 0
+    text = said.decode()
+    numbers = {cell for cell in cells if re.fullmatch(r"\$?[\d.,]+", cell)}
+    assert len(numbers) > 10
+    assert [cell for cell in numbers if cell not in text] == []
+    assert "\u2026" not in text
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 65_536)
+    except OSError:  # the other side was closed
+        return b""
