@@ -199,7 +199,7 @@ def csv_build(folder: Path, *, mapping: str = MAPPING, text: str = FILE, encodin
 def test_a_mapped_csv_with_commas_units_months_and_an_encoding(tmp_path: Path) -> None:
     made = csv_build(tmp_path, text=FILE.replace("ja", "yes"))
     gift, sold = made.frame.to_dicts()
-    assert (sold["parcel_id"], sold["tx_id"], sold["sale_date"]) == ("007", "row-0000000", date(2020, 2, 1))
+    assert (sold["parcel_id"], sold["tx_id"], sold["sale_date"]) == ("007", "line-0000002", date(2020, 2, 1))
     assert (sold["price"], sold["floor_area_m2"], sold["land_area_m2"]) == (250_000.5, 100.5, 500.0)
     assert (sold["bedrooms"], sold["new_construction"], sold["municipality"]) == (3, True, "Mödling")
     assert sold["distance_cbd_km"] == pytest.approx(14.9, abs=0.2)

@@ -41,7 +41,7 @@ class CsvMapping(Strict):
 
     Attributes:
         columns: Analytic column → column of the file. ``parcel_id``, ``sale_date`` and ``price`` are needed; without
-            ``tx_id`` sales are named by their row.
+            ``tx_id`` sales are named by their line in the file, the header being line 1.
         constants: Analytic text column → the one value it has, such as ``currency: EUR``.
         observed: When attributes were true, unless ``observations`` says otherwise. Sale date and price are of the
             sale and assessments of the roll without being named.
@@ -184,9 +184,7 @@ class CsvAdapter(Adapter):
             pl.lit(self.name).alias("source"), *(pl.lit(value).alias(name) for name, value in mapping.constants.items())
         )
         if "tx_id" not in columns:
-            frame = frame.with_row_index("row").with_columns(
-                tx_id=pl.format("row-{}", pl.col("row").cast(pl.String).str.zfill(7))
-            )
+            frame = frame.with_columns(tx_id=pl.format("line-{}", pl.col(LINE).cast(pl.String).str.zfill(7)))
         units = zip(AREAS, (mapping.floor_area, mapping.land_area), strict=True)
         frame = frame.with_columns(pl.col(name) * M2_PER_UNIT[unit] for name, unit in units if name in columns)
         declared = {MONTH_ONLY: pl.lit(mapping.month_only)}
