@@ -129,4 +129,4 @@ def test_asking_does_not_disturb_the_evaluation_of_a_study(cli: Cli, demo_projec
     after = cli("evaluate", "--include-simulated", "--project", demo_project, "--json").document
     assert after == before | {"single_questions": [run_id]}
     told = cli("evaluate", "--include-simulated", "--project", demo_project).out
-    assert "1 single questions were left out" in told
+    assert "left out 1 single question" in told
