@@ -14,10 +14,14 @@ from typing import TYPE_CHECKING
 from consilience.cli.console import clean, counted, note
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from consilience.experiments.orders import Progress
     from consilience.models.calls import Stop
 
 EVERY_S = 5.0
+BAR_FROM = 140
+"""Columns of a terminal that has room for a bar beside the numbers."""
 INTERRUPTED = 130
 FINISHING = b"\nstopping: what is in flight is finished and recorded; Ctrl-C again stops at once\n"
 GONE = b"stopped at once; what was recorded is kept, and the same command resumes the run\n"
@@ -41,8 +45,7 @@ def watching(title: str, clock: Callable[[], float] = time.monotonic) -> Iterato
         yield _plainly(title, clock)
 
 
-def _live(console: object, title: str) -> Iterator[Callable[[Progress], None]]:
-    from rich.console import Console  # noqa: PLC0415 - only on a terminal
+def _live(console: Console, title: str) -> Iterator[Callable[[Progress], None]]:
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415 - the same
     from rich.progress import Progress as Display  # noqa: PLC0415 - the same
     from rich.table import Column  # noqa: PLC0415 - the same
@@ -53,10 +56,10 @@ def _live(console: object, title: str) -> Iterator[Callable[[Progress], None]]:
 
     display = Display(
         words("title"),
-        BarColumn(bar_width=20),
+        *([BarColumn(bar_width=20)] if console.width >= BAR_FROM else []),
         words("told"),
         TimeRemainingColumn(),
-        console=console if isinstance(console, Console) else None,
+        console=console,
         transient=True,
     )
     with display:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import io
 import os
+import re
 import signal
 
 import pytest
@@ -40,6 +42,20 @@ def test_a_pipe_gets_a_line_now_and_then_and_the_last_one(capsys: pytest.Capture
     assert lines[0].startswith("F (simulated): 2 of 4 items")
     assert lines[0].endswith("about 6 s left")
     assert lines[1] == f"F (simulated): {told(at(4))}"
+
+
+@pytest.mark.parametrize("width", [40, 80, 160])
+def test_a_live_line_loses_nothing_on_a_narrow_terminal(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = io.StringIO()
+    monkeypatch.setattr("sys.stderr", screen)
+    for name, value in (("COLUMNS", str(width)), ("NO_COLOR", "1"), ("FORCE_COLOR", "1"), ("TERM", "xterm")):
+        monkeypatch.setenv(name, value)
+    with watching("G_debate_r2 (simulated)") as watch:
+        watch(at(4))
+    said = re.sub(r"\x1b\[[0-9?;]*[A-Za-z]", "", screen.getvalue())
+    assert "\N{HORIZONTAL ELLIPSIS}" not in said
+    words = {word for line in said.splitlines() for word in line.split()}
+    assert {*["G_debate_r2", "(simulated)"], *told(at(4)).split()} <= words
 
 
 def test_the_first_interrupt_asks_and_the_second_stops(capfd: pytest.CaptureFixture[str]) -> None:
