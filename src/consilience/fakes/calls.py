@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from consilience.errors import DataError
 from consilience.evidence.reading import parse_prompt
 from consilience.models.simulated import Draws, Mind, Reader, persona
 
@@ -71,8 +72,8 @@ class Call:
         return (len(self.head) + sum(len(segment.text) for segment in self.segments)) // 4
 
 
-Responder = Callable[[Call], str]
-"""Turns a call into the text of the reply."""
+Responder = Callable[[Call], str | None]
+"""Turns a call into the text of the reply, or into None where the fake is to draw one from the schema."""
 
 
 def simulated_responder(reader: Reader, *, seed: int) -> Responder:
@@ -83,8 +84,11 @@ def simulated_responder(reader: Reader, *, seed: int) -> Responder:
         seed: Decides the analysts' errors.
     """
 
-    def respond(call: Call) -> str:
-        prompt = parse_prompt(call.text)
+    def respond(call: Call) -> str | None:
+        try:
+            prompt = parse_prompt(call.text)
+        except DataError:  # no question of ours, such as a probe of the server
+            return None
         facts = json.dumps([prompt.question, prompt.view, prompt.task, 0], sort_keys=True)
         mind = Mind(
             prompt=prompt,

@@ -171,7 +171,7 @@ def models_body(ids: Mapping[str, str], *, anthropic: bool) -> dict[str, Any]:
         rows = [anthropic_model(name) for name, provider in ids.items() if provider == "anthropic"]
         first, last = (rows[0]["id"], rows[-1]["id"]) if rows else (None, None)
         return {"data": rows, "has_more": False, "first_id": first, "last_id": last}
-    rows = [openai_model(name) for name, provider in ids.items() if provider != "anthropic"]
+    rows = [openai_model(name) for name, provider in ids.items() if provider in {"openai", "compatible"}]
     return {"object": "list", "data": rows}
 
 

@@ -129,7 +129,8 @@ class Speaker:
         return text, "max_tokens" if kind == "truncated" else "end"
 
     def _reply(self, call: Call) -> str:
-        if self._settings.responder is not None:
-            return self._settings.responder(call)
+        said = None if self._settings.responder is None else self._settings.responder(call)
+        if said is not None:
+            return said
         schema = call.schema or schema_in(call.text)
         return PROSE if schema is None else draw_reply(schema, call.text, seed=self._settings.seed)
