@@ -116,7 +116,7 @@ class ModelPool:
         model = self.model(request.model)
         limits = self._limits
         first = asked.tries_before if asked.pending is None else asked.pending.attempt
-        took = 0.0  # waiting for a slot apart, since a busy pool is no failure of the call
+        took = 0.0  # waiting for a slot and for money apart, since a busy pool is no failure of the call
         for number in range(limits.attempts):
             leaving = self._prepare(model, request, asked, first + number)
             if asked.pending is not None and number == 0:
@@ -169,20 +169,25 @@ class ModelPool:
     async def _in_turn(
         self, leaving: _Leaving, asked: Asked, left: float
     ) -> tuple[_Answer | ModelError | StoppedError, int | None, float]:
-        """Make one try when a slot is free; return its outcome, its charge, and how long the slot was waited for."""
-        request, began = leaving.request, anyio.current_time()
+        """Make one try when slot and money are there; return outcome, charge, and how long both were waited for."""
+        request = leaving.request
+        began = sent = anyio.current_time()
         throttle = self._throttles[request.model]
         prefixes = cacheable_prefixes(request, leaving.model.min_cacheable_tokens)
         async with self._warmth.around(prefixes) as filled, throttle.slot(_expected_tokens(request)) as heard:
-            waited = anyio.current_time() - began
-            seconds = min(self._limits.attempt_s, left)
-            outcome, charged = await self._attempt(leaving, asked, partial(self._directly, leaving, seconds))
+
+            async def send() -> Outcome:
+                nonlocal sent
+                sent = anyio.current_time()
+                return await self._directly(leaving, min(self._limits.attempt_s, left))
+
+            outcome, charged = await self._attempt(leaving, asked, send)
             if isinstance(outcome, _Answer):
                 filled()
                 heard(None)
             elif isinstance(outcome, ModelError) and outcome.status is not None:
                 heard(outcome.status)
-        return outcome, charged, waited
+        return outcome, charged, sent - began
 
     def _wait(self, error: ModelError, number: int) -> float | None:
         """Return the seconds to wait before the next try, or None when none can help."""

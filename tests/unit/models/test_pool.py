@@ -310,6 +310,39 @@ def test_a_failed_try_counts_against_the_cap(tmp_path: Path, waits: list[float])
     assert (len(model.requests), len(waits)) == (1, 1)
 
 
+def test_waiting_for_money_takes_nothing_from_the_time_of_a_call(
+    tmp_path: Path, waits: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second call waits 50 s until the first gives its reservation back, and then has its whole minute."""
+    now = 0.0
+    monkeypatch.setattr("consilience.models.pool.anyio.current_time", lambda: now)
+    said: list[Reply] = [answer(), overloaded(20.0), answer()]
+
+    @dataclass
+    class Slow(Counting):
+        async def complete(self, request: Request) -> Completion:
+            nonlocal now
+            assert request == REQUEST
+            for _ in range(20):
+                await anyio.lowlevel.checkpoint()
+            now += 50.0 if self.most == 0 else 0.0
+            self.most += 1
+            reply = said.pop(0)
+            if isinstance(reply, Exception):
+                raise reply
+            assert isinstance(reply, Completion)
+            return reply
+
+    async def use(bench: Bench) -> int:
+        async with anyio.create_task_group() as group:
+            group.start_soon(bench.ask, 1)
+            group.start_soon(bench.ask, 2)
+        return bench.pool.live_calls
+
+    assert bench(tmp_path, Slow(), use, cap_nano=2 * (BOUND or 0) - 1) == 3
+    assert waits == [20.0]
+
+
 def test_a_stopped_run_sends_nothing_and_finishes_what_is_in_flight(tmp_path: Path) -> None:
     model = Counting()
 
