@@ -226,7 +226,7 @@ def test_an_answer_without_a_bill_is_charged_as_reserved_and_its_row_marked(
 
 
 @every_adapter
-@pytest.mark.parametrize("code", [429, 529, 500, 503, 408, 409])
+@pytest.mark.parametrize("code", [429, 529, 500, 503])
 def test_what_can_heal_is_tried_again_and_costs_nothing(
     adapter: Adapter, code: int, fake: FakeServer, tmp_path: Path
 ) -> None:
@@ -237,10 +237,9 @@ def test_what_can_heal_is_tried_again_and_costs_nothing(
 
 
 @every_adapter
-@pytest.mark.parametrize("code", [429, 529])
-def test_five_tries_are_the_most(adapter: Adapter, code: int, fake: FakeServer, tmp_path: Path) -> None:
-    turn = take_turn(adapter, fake, tmp_path, *[status(code)] * 9)
-    assert ([hit.status for hit in turn.hits], turn.outcome["status"]) == ([code] * 5, "failed")
+def test_five_tries_are_the_most(adapter: Adapter, fake: FakeServer, tmp_path: Path) -> None:
+    turn = take_turn(adapter, fake, tmp_path, *[status(429), status(529)] * 5)
+    assert ([hit.status for hit in turn.hits], turn.outcome["status"]) == ([429, 529, 429, 529, 429], "failed")
     assert turn.outcome["error"] == "TransientModelError"
     assert "run the same command later to resume" in turn.outcome["message"]
 
