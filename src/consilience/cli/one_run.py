@@ -28,6 +28,7 @@ from consilience.experiments.foresight import Foresight, foresee
 from consilience.experiments.orders import Job, Orders, RunReport
 from consilience.experiments.plan import Choices, Plan, make_plan
 from consilience.journal.budget import usd
+from consilience.models.batch import DISCOUNT
 from consilience.models.prices import NANO
 
 SHOWN_ITEMS = 24
@@ -81,7 +82,8 @@ def preview(place: Place, asked: Asked, *, as_json: bool) -> None:
     """Print what a run may take at worst; nothing is written into the project."""
     items = items_unwritten(asked.wanted, project=place.project, town=place.town)
     plan = _plan(asked, items)
-    ahead = foresee(plan, items, catalogue=asked.settings.catalogue)
+    discount = DISCOUNT if asked.batch else 1
+    ahead = foresee(plan, items, catalogue=asked.settings.catalogue, discount=discount)
     run_id = run_name(plan, asked.run_id, synthetic=asked.wanted.synthetic)
     cap = asked.settings.max_spend_nano
     document = {

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from consilience.config import load_packaged
 from consilience.core.role import ALL_SECTIONS, Role
 from consilience.errors import ConfigError, PlanError
-from consilience.models.pool import Limits
+from consilience.models.calls import Limits
 from consilience.models.request import Effort
 from consilience.protocols import PROTOCOLS, Debate, Protocol
 from consilience.registry import nearest

@@ -55,8 +55,8 @@ def _sum(parts: Sequence[int | None]) -> int | None:
     return sum(known) if len(known) == len(parts) else None
 
 
-def foresee(plan: Plan, items: Sequence[Item], *, catalogue: Catalogue) -> Foresight:
-    """Return what a plan will take.
+def foresee(plan: Plan, items: Sequence[Item], *, catalogue: Catalogue, discount: int = 1) -> Foresight:
+    """Return what a plan will take, where every call costs the list price divided by ``discount``.
 
     Raises:
         LeakError: Evidence gives a target away.
@@ -68,4 +68,4 @@ def foresee(plan: Plan, items: Sequence[Item], *, catalogue: Catalogue) -> Fores
     briefings = (
         Briefing(item, seats=plan.seats(item.question.id), prompts=plan.prompts, settings=settings) for item in ordered
     )
-    return Foresight(tuple(briefing.foreseen(protocol, prices) for briefing in briefings))
+    return Foresight(tuple(briefing.foreseen(protocol, prices, discount=discount) for briefing in briefings))

@@ -263,8 +263,9 @@ class _Run:
         """Return what must be free of the cap before an item is admitted."""
         if briefing.item.question.id in self.out_items:
             return 0  # it was admitted before, and what its calls at the vendor free is needed to go on
-        expected = briefing.foreseen(self.protocol, self.prices, ended=self.state.turns.keys()).expected_nano or 0
-        return expected if self.job.batch is None else -(-expected // DISCOUNT)
+        discount = 1 if self.job.batch is None else DISCOUNT
+        ended = self.state.turns.keys()
+        return briefing.foreseen(self.protocol, self.prices, ended=ended, discount=discount).expected_nano or 0
 
     def _finish(self, item: Item, session: ItemSession, deliberation: Deliberation) -> None:
         item_id = item.question.id
@@ -388,7 +389,7 @@ class _Run:
     def _lost_in_all(self) -> int:
         """Return how many attempts ever left without a recorded outcome."""
         lost = [attempt for attempt in self.state.attempts.values() if isinstance(attempt.outcome, AttemptLost)]
-        return len(lost) + len(self.state.lost()) - len(calls_out(self.state))
+        return len(lost) + len(self._lost()) + len(self.taker.given_up)
 
 
 def _job(run: _Run, slots: anyio.Semaphore, briefing: Briefing) -> Callable[[], Any]:

@@ -135,6 +135,14 @@ class Local:
         raw = {**said.raw, "said": said.text, "profile": PROFILE, "engine_start": self.starts}
         return replace(said, text=wire(request).answer(said.text), raw=raw)
 
+    async def start(self) -> None:
+        """Start the engine unless it runs; calls do so by themselves.
+
+        Raises:
+            FinalModelError: It cannot be started, or ended too often.
+        """
+        await self._running()
+
     async def _running(self) -> tuple[_Speaker, Engine]:
         async with self._starting:
             if self._speaker and self._engine and self._engine.ended(within_s=0) is None:

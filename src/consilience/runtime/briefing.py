@@ -201,11 +201,13 @@ class Briefing:
         prices: Mapping[str, Price | Literal["free"] | None],
         *,
         ended: Container[Where] = (),
+        discount: int = 1,
     ) -> Foreseen:
         """Return what the item's planned turns will take, corrections apart; turns in ``ended`` take nothing more.
 
         Each other seat's row, summary and critiques enter at an allowance; expected are four bytes a token and replies
-        of the assumed length; the worst case counts every byte as a token and every reply at its limit.
+        of the assumed length; the worst case counts every byte as a token and every reply at its limit. Calls cost the
+        list price divided by ``discount``.
         """
         expected = worst = turns = tokens = worst_tokens = 0
         priced = True
@@ -224,6 +226,6 @@ class Briefing:
                 tokens += usual.total
                 worst_tokens += size + self.settings.max_output_tokens
                 priced = priced and bound is not None
-                worst += bound or 0
-                expected += min(bound or 0, cost_nano(usual, price) or 0)
+                worst += -(-(bound or 0) // discount)
+                expected += -(-min(bound or 0, cost_nano(usual, price) or 0) // discount)
         return Foreseen(turns, tokens, worst_tokens, expected if priced else None, worst if priced else None)

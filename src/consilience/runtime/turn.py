@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from consilience.core.answers import Abstention
@@ -60,6 +60,7 @@ class TurnTaker:
         retry_failed: Ask again where the record holds a turn without an answer, or an answer to a prompt that has
             changed since, because a turn before it was asked again.
         watch: Is told of every turn.
+        given_up: Tries in a batch at the vendor that nobody waits for any more.
     """
 
     pool: ModelPool
@@ -67,6 +68,7 @@ class TurnTaker:
     recorded: RunState
     retry_failed: bool = False
     watch: Callable[[Taken], None] = lambda _: None
+    given_up: list[AttemptKey] = field(default_factory=list)
 
     async def take(
         self, request: Request, expected: Expected, *, where: Where, role: str, tag: str, envelope: Envelope | None
@@ -169,6 +171,7 @@ class TurnTaker:
             raise _mismatch(last.where, reserved.key, now)
         lost = AttemptLost(key=reserved.key, ask=last.ask, attempt=last.attempt, charged_nano=reserved.reserved_nano)
         self.journal.append(lost, last.where)
+        self.given_up.append(last)
         return None
 
     def _recorded_call(self, request: Request, asked: Asked) -> Call | None:

@@ -193,3 +193,33 @@ def test_dollars() -> None:
         "-$1.50",
         "$1,234.00",
     ]
+
+
+def test_an_attempt_left_open_is_reserved_again_and_never_counted_twice() -> None:
+    budget = Budget(50, spent_nano=30)
+    adopted = budget.adopt(30)
+    assert (budget.spent_nano, budget.reserved_nano, budget.in_flight) == (0, 30, 1)
+    assert budget.reserve(21) is None
+    budget.settle(adopted, 5)
+    assert (budget.spent_nano, budget.reserved_nano, budget.in_flight) == (5, 0, 0)
+    assert budget.reserve(45) is not None
+    with pytest.raises(ValueError, match="settled already"):
+        budget.settle(adopted, 5)
+
+
+def test_who_waits_for_money_waits_for_adopted_attempts_too() -> None:
+    async def run() -> list[int]:
+        budget, found = Budget(50, spent_nano=50), list[int]()
+
+        async def wait() -> None:
+            found.append((await budget.acquire(20)).nano)
+
+        adopted = budget.adopt(50)
+        async with anyio.create_task_group() as group:
+            group.start_soon(wait)
+            await anyio.wait_all_tasks_blocked()
+            assert found == []
+            budget.settle(adopted, 10)
+        return found
+
+    assert anyio.run(run) == [20]

@@ -9,7 +9,14 @@ import pytest
 
 from consilience.core.canonical import canonical_json
 from consilience.errors import IntegrityError
-from consilience.journal.events import AttemptLost, AttemptReserved, AttemptResponse, TextStored, Where
+from consilience.journal.events import (
+    AttemptLost,
+    AttemptReserved,
+    AttemptResponse,
+    BatchSubmitted,
+    TextStored,
+    Where,
+)
 from consilience.journal.reader import AttemptKey, RunState, Texts, chain, expand, fold, read_events
 from consilience.journal.verify import verify
 from consilience.journal.writer import JournalWriter
@@ -119,3 +126,19 @@ def test_no_journal_is_an_empty_state(tmp_path: Path) -> None:
     state = fold(tmp_path)
     assert state == RunState(state.texts)
     assert list(Texts(tmp_path)) == []
+
+
+def test_batches_are_folded_by_their_calls_and_a_call_in_one_has_no_outcome_yet(
+    tmp_path: Path, write: Write, small_run: list[Any]
+) -> None:
+    first = BatchSubmitted(provider="openai", batch_id="batch_1", calls=["c1", "c2"])
+    second = BatchSubmitted(provider="anthropic", batch_id="msgbatch_2", calls=["c3"])
+    write(tmp_path, [*small_run[:5], (first, Where()), (second, Where())], finish=False)
+    state = fold(tmp_path)
+    assert state.batches == {
+        "c1": ("openai", "batch_1"),
+        "c2": ("openai", "batch_1"),
+        "c3": ("anthropic", "msgbatch_2"),
+    }
+    assert list(state.lost()) == [AttemptKey(TURN, 0, 1)]
+    assert verify(tmp_path).ok
