@@ -202,7 +202,8 @@ class TurnTaker:
                     yield tries, attempt
 
     def _ended_key(self, where: Where) -> str:
-        return next(attempt.reserved.key for _, attempt in self._ended_attempts(where))
+        questions = [attempt.reserved for _, attempt in self._ended_attempts(where) if attempt.reserved.ask == 0]
+        return questions[-1].key  # tries before it may have been overtaken by turns that were asked again
 
     def _ended_calls(self, where: Where) -> tuple[Call, ...]:
         return tuple(

@@ -115,7 +115,7 @@ class Bench:
     slept: list[float] = field(default_factory=list)
     at_sleep: Callable[[int], None] = lambda _: None
 
-    async def sleep(self, seconds: float) -> None:
+    async def pass_time(self, seconds: float) -> None:
         self.slept.append(seconds)
         self.at_sleep(len(self.slept))
         for _ in range(3):  # let everybody who is ready go first
@@ -133,7 +133,7 @@ def bench(vendor: Vendor, *, most_calls: int = 100) -> Bench:
         await made.note(provider, batch_id, calls)
 
     async def sleep(seconds: float) -> None:
-        await made.sleep(seconds)
+        await made.pass_time(seconds)
 
     desk = BatchDesk(
         {"v": vendor},
