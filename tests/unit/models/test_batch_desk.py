@@ -20,6 +20,7 @@ from consilience.errors import (
     StoppedError,
     TransientModelError,
 )
+from consilience.experiments.arms import load_budgets
 from consilience.journal.budget import Budget
 from consilience.journal.events import AttemptError, AttemptReserved, BatchSubmitted, RunStarted, Where
 from consilience.journal.ledger import ledger_rows
@@ -42,7 +43,7 @@ from consilience.models.calls import Asked, Call, Limits, Pending, Stop
 from consilience.models.openai import OpenAI
 from consilience.models.openai import completion_of as openai_completion
 from consilience.models.pool import ModelPool
-from consilience.models.prices import Price, load_catalogue
+from consilience.models.prices import Price
 from consilience.models.request import Block, Completion, Contract, Message, Request, Usage
 from engine_cases import LIST_PRICE, QUICK
 
@@ -453,7 +454,6 @@ def test_the_golden_bills_are_halved_to_the_nano_dollar(
     assert call.completion.latency_s is not None
     (row,) = ledger_rows(read_events(tmp_path))
     assert (row.tier, row.cost_nano, row.provider) == ("batch", bill // 2, provider)
-    assert (row.reserved_nano or 0) * 2 >= bill // 20
 
 
 def test_usage_that_is_not_reported_is_charged_at_the_halved_reservation(tmp_path: Path) -> None:
@@ -554,5 +554,5 @@ def test_a_try_left_in_a_batch_is_taken_up_with_its_money(tmp_path: Path) -> Non
 
 
 def test_the_limits_that_ship_wait_half_a_second_and_poll_every_five() -> None:
-    assert (Limits().batch_quiet_s, Limits().batch_poll_s) == (0.5, 5.0)
-    assert load_catalogue().spec("gpt-6.1-sol").price is not None
+    limits = load_budgets().limits
+    assert (limits.batch_quiet_s, limits.batch_poll_s) == (0.5, 5.0)
