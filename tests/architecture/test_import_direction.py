@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from source_tree import PACKAGE, ROOT
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
+
 from source_tree import Source, dotted, imported, package, under
 
 MOST_LINES = 400
