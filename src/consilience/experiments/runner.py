@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -14,17 +13,17 @@ import polars as pl
 
 from consilience.core.canonical import sha256_hex
 from consilience.core.deliberation import Deliberation
-from consilience.core.outcomes import Answered
 from consilience.core.packet import Item
 from consilience.errors import BudgetError, ConsilienceError, IntegrityError, JournalError, PlanError, StoppedError
 from consilience.experiments.arms import load_budgets
-from consilience.experiments.manifest import Counts, Money, manifest
+from consilience.experiments.manifest import Money, manifest
 from consilience.experiments.orders import Job, Orders, Progress, RunReport, Shell
 from consilience.experiments.plan import exposure
-from consilience.experiments.predictions import predictions_frame, write_predictions
+from consilience.experiments.predictions import write_predictions
 from consilience.experiments.protocol import Frozen, compare, freeze, protocol_of, read_frozen
 from consilience.experiments.questions import question_line
 from consilience.experiments.storage import write_json
+from consilience.experiments.tally import Tally
 from consilience.experiments.transcript import aggregate, prediction_rows, status_of, totals, transcript
 from consilience.journal.budget import Budget
 from consilience.journal.events import (
@@ -135,11 +134,7 @@ class _Run:
         self.protocol = plan.make_protocol()
         self.out_items = {at.where.item for at in calls_out(self.state)}
         self.packet_files: dict[str, str] = {}
-        self.rows: list[dict[str, Any]] = []
-        self.statuses: Counter[str] = Counter()
-        self.turns: Counter[str] = Counter()
-        self.buckets: Counter[str] | None = Counter()
-        self.taken = self.unanswered = self.tokens = 0
+        self.tally = Tally()
         self.stopped_by: BudgetError | StoppedError | None = None
         self.failure: ConsilienceError | None = None
 
@@ -289,7 +284,7 @@ class _Run:
         if self.orders.paid_nano is not None:
             paid = self.orders.paid_nano[item_id]
         models = sorted({record.seat.model for record in session.records})
-        self.rows += prediction_rows(
+        predicted = prediction_rows(
             item,
             rows,
             final=deliberation.final,
@@ -303,28 +298,22 @@ class _Run:
                 "exposure": exposure(item, models, self.specs),
             },
         )
-        if self.buckets is not None:
-            self.buckets = None if took.tokens is None else self.buckets + Counter(took.tokens)
-        self.statuses[status] += 1
-        self.turns.update(record.taken.outcome.status for record in session.records)
+        self.tally.item(predicted, status=status, took=took, records=session.records)
         self._tell()
 
     def _taken(self, taken: Taken) -> None:
         """Tell whoever watches that a turn was taken."""
-        usages = [call.completion.usage for call in taken.calls]
-        self.taken += 1
-        self.unanswered += not isinstance(taken.outcome, Answered)
-        self.tokens += sum(usage.total for usage in usages if usage is not None)
+        self.tally.turn(taken)
         self._tell()
 
     def _tell(self) -> None:
         self.shell.watch(
             Progress(
-                items_done=self.statuses.total(),
+                items_done=self.tally.items_done,
                 items_total=len(self.items),
-                turns=self.taken,
-                failures=self.unanswered,
-                tokens=self.tokens,
+                turns=self.tally.turns_taken,
+                failures=self.tally.turns_unanswered,
+                tokens=self.tally.tokens_seen,
                 calls=self.pool.live_calls,
                 spent_nano=self.budget.spent_nano,
                 cap_nano=self.budget.cap_nano,
@@ -342,12 +331,11 @@ class _Run:
             self.journal.append(RunStopped(reason=reason, message=str(self.stopped_by)))
         else:
             digest = write_predictions(self._predictions, self.job.folder / "predictions.parquet")
-            counts = {"items": self.statuses, "turns": self.turns, "tokens": self.buckets}
-            self.journal.finish({**counts, "predictions_sha256": digest})
+            self.journal.finish({**self.tally.recorded(), "predictions_sha256": digest})
 
     @cached_property
     def _predictions(self) -> pl.DataFrame:
-        return predictions_frame(self.rows)
+        return self.tally.predictions()
 
     @property
     def _rebuilding(self) -> bool:
@@ -361,11 +349,7 @@ class _Run:
             run_id=self.job.run_id,
             facts=self.shell.facts,
             head=self.journal.head,
-            counts=Counts(
-                turns=self.turns,
-                items={**self.statuses, "not_run": len(self.items) - self.statuses.total()},
-                tokens=self.buckets,
-            ),
+            counts=self.tally.counts(len(self.items)),
             money=Money(
                 spent_nano=self.budget.spent_nano,
                 cap_nano=self.budget.cap_nano,
