@@ -97,7 +97,11 @@ def report(sections: Sequence[Section], *, when: datetime) -> str:
     ]
     for name, title, rows, seconds in sections:
         lines += ["", f"## {title}", "", f"`{name}.py`, {seconds:.0f} s", ""]
-        lines += table(rows) if rows else ["Not run: the real data do not lie beside the checkout."]
+        lines += (
+            table(rows)
+            if rows
+            else ["Not run: what it measures (data beside the checkout, or the embedded model) is not there."]
+        )
     return "\n".join(lines) + "\n"
 
 

@@ -259,7 +259,7 @@ def result_of(report: RunReport, question: Question) -> Result:
         cost_usd=told["totals"]["cost_usd"],
         tokens=None if tokens is None else sum(tokens.values()),
         calls=report.calls,
-        warnings=tuple(report.manifest["panel_warnings"]),
+        warnings=(*report.manifest["said_of_models"], *report.manifest["panel_warnings"]),
         run_id=report.run_id,
         folder=report.folder,
     )

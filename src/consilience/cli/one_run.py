@@ -251,6 +251,7 @@ def _parts(report: RunReport, items: Sequence[Item]) -> list[str | Grid]:
     )
     cap = manifest["max_spend_usd"]
     money = spent(round(manifest["spent_usd"] * NANO), None if cap is None else round(cap * NANO))
+    parts += manifest["said_of_models"]
     if manifest["cached_share"]:
         parts.append(f"{manifest['cached_share']:.0%} of the input was read from a cache")
     parts.append(

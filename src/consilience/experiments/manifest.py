@@ -62,6 +62,7 @@ def manifest(
     counts: Counts,
     money: Money,
     accepted: Sequence[str],
+    said_of_models: Sequence[str],
 ) -> dict[str, Any]:
     """Return the manifest as JSON values."""
     return {
@@ -85,6 +86,7 @@ def manifest(
         "cached_share": None if counts.tokens is None else cached_share(counts.tokens),
         "turns": {status: counts.turns.get(status, 0) for status in STATUSES},
         "items": dict(counts.items),
+        "said_of_models": list(said_of_models),
         "panel_warnings": list(plan.warnings()),
         "deviations": list(accepted),
         "third_party": PROTOCOLS.third_party(),

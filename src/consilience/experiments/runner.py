@@ -42,7 +42,7 @@ from consilience.journal.files import segments
 from consilience.journal.lock import RunLock
 from consilience.journal.reader import Attempt, AttemptKey, RunState, Texts
 from consilience.journal.writer import JournalWriter
-from consilience.models.base import HeldModel, ProbedModel
+from consilience.models.base import DescribedModel, HeldModel, ProbedModel
 from consilience.models.batch import DISCOUNT, calls_out
 from consilience.models.pool import ModelPool
 from consilience.registry import nearest
@@ -357,6 +357,11 @@ class _Run:
                 lost_attempts=self._lost_in_all(),
             ),
             accepted=sorted(self.accepted),
+            said_of_models=[
+                f"{name}: {model.describe()}"
+                for name, model in self.job.models.items()
+                if isinstance(model, DescribedModel)
+            ],
         )
         write_json(self.job.folder / "manifest.json", content)
         return RunReport(

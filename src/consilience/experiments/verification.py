@@ -25,7 +25,7 @@ from consilience.journal.verify import Verification, verify
 
 REBUILT = "the run's command rebuilds it"
 UNRECORDED = (
-    *("package_version", "git_commit", "environment_sha256", "third_party"),
+    *("package_version", "git_commit", "environment_sha256", "third_party", "said_of_models"),
     *("max_spend_usd", "spend_cap_hit"),
 )
 """What a manifest says of the process that wrote it; the journal does not hold it."""
@@ -251,6 +251,7 @@ def _expected(told: _Told, plan: Plan, head: str | None) -> dict[str, Any]:
         ),
         money=Money(spent_nano=state.spent_nano, cap_nano=None, cap_hit=False, lost_attempts=lost),
         accepted=sorted(told.accepted),
+        said_of_models=(),
     )
     plain: dict[str, Any] = json.loads(json_line(made))
     return plain

@@ -86,6 +86,15 @@ class HeldModel(Protocol):
         ...
 
 
+@runtime_checkable
+class DescribedModel(Protocol):
+    """A model of which every artefact says something, such as that it is tiny."""
+
+    def describe(self) -> str:
+        """Return what is to be said of it."""
+        ...
+
+
 def call_key(identity: Identity, body: Mapping[str, Any], *, replicate: int) -> str:
     """Return the key of a call: equal exactly when the same bytes go to the same place for the same replicate.
 
