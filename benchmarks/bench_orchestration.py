@@ -32,6 +32,7 @@ from consilience.models.request import Completion, Request, Usage
 from consilience.models.scripted import Scripted, completion
 from consilience.protocols import Debate, Independent, Protocol
 from consilience.runtime.briefing import Briefing, Prompts, Settings
+from consilience.runtime.collector import seldom
 from consilience.runtime.gather import gather
 from consilience.runtime.session import ItemSession
 from consilience.runtime.turn import TurnTaker
@@ -151,9 +152,10 @@ async def _said(reply: str) -> str:
 
 def cpu(run: Callable[[], Awaitable[Any]]) -> float:
     """Return the CPU seconds of one run."""
-    begun = time.process_time()
-    anyio.run(run)
-    return time.process_time() - begun
+    with seldom():
+        begun = time.process_time()
+        anyio.run(run)
+        return time.process_time() - begun
 
 
 def load(name: str, *, system: int, view: int, reply: int, goal_us: float) -> list[dict[str, Any]]:

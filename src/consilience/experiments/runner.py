@@ -47,6 +47,7 @@ from consilience.models.batch import DISCOUNT, calls_out
 from consilience.models.pool import ModelPool
 from consilience.registry import nearest
 from consilience.runtime.briefing import Briefing
+from consilience.runtime.collector import seldom
 from consilience.runtime.gather import gather
 from consilience.runtime.session import ItemSession
 from consilience.runtime.turn import Taken, TurnTaker
@@ -64,7 +65,7 @@ async def run_arm(job: Job, shell: Shell, orders: Orders) -> RunReport:
     """
     _check_models(job, orders)
     _make_folder(job.folder)
-    with RunLock(job.folder):
+    with RunLock(job.folder), seldom():
         return await _Run(job, _open_protocol(job, shell, orders), shell, orders).carry_out()
 
 

@@ -6,6 +6,7 @@ was answered can be lost, and nothing is sent that the cap would not bear.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Container, Mapping
 from dataclasses import dataclass, replace
@@ -126,9 +127,8 @@ class ModelPool:
                     leaving, asked, partial(self._by_desk, self.desk, leaving, asked.where)
                 )
             else:
-                began = anyio.current_time()
-                outcome, charged, waited = await self._in_turn(leaving, asked, limits.total_s - took)
-                took += anyio.current_time() - began - waited
+                outcome, charged, sent = await self._in_turn(leaving, asked, limits.total_s - took)
+                took += 0.0 if isinstance(outcome, _Answer) else anyio.current_time() - sent
             if isinstance(outcome, _Answer):
                 return Call(outcome.key, outcome.completion, charged, outcome.estimated, first + number)
             if isinstance(outcome, StoppedError):
@@ -151,9 +151,8 @@ class ModelPool:
         key = call_key(model.identity, body, replicate=request.replicate)
         discount = 1 if self.desk is None and key not in self.batched else DISCOUNT
         price = self._prices[request.model]
-        bound = bound_nano(
-            input_tokens=_upper_input_tokens(request), output_tokens=request.max_output_tokens, price=price
-        )
+        size = _upper_input_tokens(request)
+        bound = bound_nano(input_tokens=size, output_tokens=request.max_output_tokens, price=price)
         return _Leaving(
             model=model,
             request=request,
@@ -163,18 +162,19 @@ class ModelPool:
             attempt=attempt,
             price=price,
             discount=discount,
+            tokens=size // 4 + request.max_output_tokens,
             bound=None if bound is None else -(-bound // discount),
         )
 
     async def _in_turn(
         self, leaving: _Leaving, asked: Asked, left: float
     ) -> tuple[_Answer | ModelError | StoppedError, int | None, float]:
-        """Make one try when slot and money are there; return outcome, charge, and how long both were waited for."""
+        """Make one try when slot and money are there; return outcome, charge, and when it was sent."""
         request = leaving.request
-        began = sent = anyio.current_time()
+        sent = math.inf
         throttle = self._throttles[request.model]
         prefixes = cacheable_prefixes(request, leaving.model.min_cacheable_tokens)
-        async with self._warmth.around(prefixes) as filled, throttle.slot(_expected_tokens(request)) as heard:
+        async with self._warmth.around(prefixes) as filled, throttle.slot(leaving.tokens) as heard:
 
             async def send() -> Outcome:
                 nonlocal sent
@@ -187,7 +187,7 @@ class ModelPool:
                 heard(None)
             elif isinstance(outcome, ModelError) and outcome.status is not None:
                 heard(outcome.status)
-        return outcome, charged, sent - began
+        return outcome, charged, sent
 
     def _wait(self, error: ModelError, number: int) -> float | None:
         """Return the seconds to wait before the next try, or None when none can help."""
@@ -310,7 +310,7 @@ def _carried(outcome: Outcome, seconds: float) -> Outcome:
 
 @dataclass(frozen=True)
 class _Leaving:
-    """One try, ready to leave."""
+    """One try, ready to leave; ``tokens`` is about what it will take, four bytes a token and the whole output limit."""
 
     model: Model
     request: Request
@@ -320,6 +320,7 @@ class _Leaving:
     attempt: int
     price: Price | Literal["free"] | None
     discount: int
+    tokens: int
     bound: int | None
 
 
@@ -335,11 +336,6 @@ def _upper_input_tokens(request: Request) -> int:
     blocks = [*request.system, *(block for message in request.messages for block in message.blocks)]
     tools = sum(len(str(tool)) for tool in request.tools)
     return sum(block.size for block in blocks) + request.contract.size + tools + SCHEMA_OVERHEAD_TOKENS
-
-
-def _expected_tokens(request: Request) -> int:
-    """Return about how many tokens a call will take: four bytes a token of input, and the whole output limit."""
-    return _upper_input_tokens(request) // 4 + request.max_output_tokens
 
 
 def _error_json(error: ModelError | StoppedError) -> dict[str, Any]:

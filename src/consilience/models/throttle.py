@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import anyio
@@ -153,31 +152,16 @@ class Throttle:
         self.in_flight = 0
         self._requests = Window(requests_per_minute)
         self._tokens = Window(tokens_per_minute)
+        self._unlimited = requests_per_minute is None and tokens_per_minute is None
         self._clock = clock
         self._waiting: deque[anyio.Event] = deque()
 
-    @asynccontextmanager
-    async def slot(self, tokens: int) -> AsyncIterator[Callable[[int | None], None]]:
-        """Hold a slot for one call of about so many tokens, waiting in turn for it.
+    def slot(self, tokens: int) -> Slot:
+        """Return the right to one call of about so many tokens, to be held with ``async with``."""
+        return Slot(self, tokens)
 
-        The caller tells what it is given what the call came to: a status, or None for an answer.
-        """
-        await self._enter()
-        try:
-            await self._keep_rates(tokens)
-            left = self.aimd.cuts
-
-            def heard(status: int | None) -> None:
-                if status == TOO_MANY:
-                    self.aimd.limited(since=left)
-                elif status is None:
-                    self.aimd.answered()
-
-            yield heard
-        finally:
-            self._leave()
-
-    async def _enter(self) -> None:
+    async def enter(self) -> None:
+        """Take a slot, waiting in turn for it."""
         if not self._waiting and self.in_flight < self.aimd.slots:
             self.in_flight += 1
             return
@@ -187,22 +171,60 @@ class Throttle:
             await turn.wait()
         except BaseException:
             if turn.is_set():
-                self._leave()
+                self.leave()
             else:
                 self._waiting.remove(turn)
             raise
 
-    def _leave(self) -> None:
+    def leave(self) -> None:
         """Give a slot back, and every free one to whoever has waited longest."""
         self.in_flight -= 1
         while self._waiting and self.in_flight < self.aimd.slots:
             self.in_flight += 1
             self._waiting.popleft().set()
 
-    async def _keep_rates(self, tokens: int) -> None:
+    async def keep_rates(self, tokens: int) -> None:
+        """Wait until a call of so many tokens fits into the last minute, and count it."""
+        if self._unlimited:
+            return
         now = self._clock()
         while (pause := max(self._requests.wait(1, now=now), self._tokens.wait(tokens, now=now))) > 0:
             await anyio.sleep(pause)
             now = self._clock()
         self._requests.add(1, now=now)
         self._tokens.add(tokens, now=now)
+
+
+class Slot:
+    """One slot of a throttle, waited for in turn. What it gives is told what the call came to: a status, or None.
+
+    Args:
+        throttle: Whose slot.
+        tokens: What the call will take, about.
+    """
+
+    __slots__ = ("_cuts", "_throttle", "_tokens")
+
+    def __init__(self, throttle: Throttle, tokens: int) -> None:
+        self._throttle = throttle
+        self._tokens = tokens
+        self._cuts = 0
+
+    async def __aenter__(self) -> Callable[[int | None], None]:
+        await self._throttle.enter()
+        try:
+            await self._throttle.keep_rates(self._tokens)
+        except BaseException:
+            self._throttle.leave()
+            raise
+        self._cuts = self._throttle.aimd.cuts
+        return self._heard
+
+    async def __aexit__(self, *_: object) -> None:
+        self._throttle.leave()
+
+    def _heard(self, status: int | None) -> None:
+        if status == TOO_MANY:
+            self._throttle.aimd.limited(since=self._cuts)
+        elif status is None:
+            self._throttle.aimd.answered()

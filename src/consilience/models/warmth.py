@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 
 import anyio
 
 WARM_S = 300.0
 """How long the vendors keep a prefix after its last use, at least."""
+
+
+_NOTHING: AbstractAsyncContextManager[Callable[[], None]] = nullcontext(lambda: None)
 
 
 class Warmth:
@@ -23,12 +26,15 @@ class Warmth:
         self._used: dict[str, float] = {}
         self._warming: dict[str, anyio.Event] = {}
 
-    @asynccontextmanager
-    async def around(self, prefixes: Sequence[str]) -> AsyncIterator[Callable[[], None]]:
+    def around(self, prefixes: Sequence[str]) -> AbstractAsyncContextManager[Callable[[], None]]:
         """Hold a call until no other call is filling one of its prefixes, then let it fill those that are cold.
 
         The caller calls what it is given when the call was answered: a failed call has filled nothing.
         """
+        return self._filling(prefixes) if prefixes else _NOTHING
+
+    @asynccontextmanager
+    async def _filling(self, prefixes: Sequence[str]) -> AsyncIterator[Callable[[], None]]:
         while busy := next((self._warming[prefix] for prefix in prefixes if prefix in self._warming), None):
             await busy.wait()
         mine = [prefix for prefix in prefixes if self._clock() - self._used.get(prefix, -WARM_S) >= WARM_S]
