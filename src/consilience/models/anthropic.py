@@ -7,6 +7,7 @@ from typing import Any
 
 from consilience.errors import PlanError
 from consilience.models.base import Identity
+from consilience.models.hosted import Hosted, told
 from consilience.models.request import Block, Completion, Request, StopReason, Usage
 from consilience.models.vendor import (
     Vendor,
@@ -16,9 +17,7 @@ from consilience.models.vendor import (
     fields,
     host_of,
     json_body,
-    lost_error,
     objects,
-    status_error,
 )
 
 VENDOR = Vendor("Anthropic", "ANTHROPIC_API_KEY")
@@ -35,7 +34,7 @@ _STOPS: dict[str, StopReason] = {
 
 
 @dataclass
-class Anthropic:
+class Anthropic(Hosted):
     """A model behind the Messages API.
 
     Attributes:
@@ -97,15 +96,10 @@ class Anthropic:
             content.append(part)
         return content, before
 
-    def client(self) -> Any:
-        """Return the SDK's client, made once; its own retries are off, so that every try is recorded."""
-        if self._client is None:
-            import anthropic  # noqa: PLC0415 - heavy, only for live calls
+    def _open(self) -> Any:
+        import anthropic  # noqa: PLC0415 - heavy, only for live calls
 
-            self._client = anthropic.AsyncAnthropic(
-                api_key=self.api_key, base_url=self.base_url, max_retries=0, timeout=None
-            )
-        return self._client
+        return anthropic.AsyncAnthropic(api_key=self.api_key, base_url=self.base_url, max_retries=0, timeout=None)
 
     async def is_listed(self) -> bool:
         """Return whether the vendor lists the model for this key.
@@ -117,18 +111,8 @@ class Anthropic:
         import anthropic  # noqa: PLC0415 - heavy, only for live calls
 
         vendor = VENDOR.holding(self.api_key)
-        try:
+        with told(anthropic, vendor, self.id):
             return any([listed.id == self.id async for listed in self.client().models.list()])
-        except anthropic.APIStatusError as error:
-            raise status_error(vendor, self.id, error.status_code, error.body, error.response.headers) from None
-        except anthropic.APIError as error:
-            raise lost_error(vendor, self.id, type(error).__name__) from None
-
-    async def close(self) -> None:
-        """Close the connections; the next call opens others."""
-        client, self._client = self._client, None
-        if client is not None:
-            await client.close()
 
     async def complete(self, request: Request) -> Completion:
         """Call the model once.
@@ -140,13 +124,9 @@ class Anthropic:
         import anthropic  # noqa: PLC0415 - heavy, only for live calls
 
         vendor = VENDOR.holding(self.api_key)
-        try:
+        with told(anthropic, vendor, self.id):
             response = await self.client().messages.with_raw_response.create(**self.wire_body(request))
             text = await response.text()
-        except anthropic.APIStatusError as error:
-            raise status_error(vendor, self.id, error.status_code, error.body, error.response.headers) from None
-        except anthropic.APIError as error:
-            raise lost_error(vendor, self.id, type(error).__name__) from None
         body = json_body(text, vendor, self.id)
         return completion_of(body, request_id=response.request_id, latency_s=response.elapsed.total_seconds())
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from consilience.core.canonical import canonical_json, tagged_hash
 from consilience.models.base import Identity
+from consilience.models.hosted import Hosted, told
 from consilience.models.request import Block, Completion, Contract, Message, Request, StopReason, Usage
 from consilience.models.vendor import (
     Vendor,
@@ -18,9 +19,7 @@ from consilience.models.vendor import (
     fields,
     host_of,
     json_body,
-    lost_error,
     objects,
-    status_error,
 )
 
 API_VERSION = "v1"
@@ -39,7 +38,7 @@ _STOPS: dict[str, StopReason] = {"stop": "end", "length": "max_tokens", "content
 
 
 @dataclass
-class Compatible:
+class Compatible(Hosted):
     """A model behind a Chat Completions server.
 
     Some servers accept a schema and ignore it, so a run first asks a probe (`probe_request`) whose answer shows which
@@ -129,19 +128,10 @@ class Compatible:
             return ""
         return f"\n\nThe JSON object must fit this JSON schema:\n{canonical_json(contract.schema).decode()}\n"
 
-    def client(self) -> Any:
-        """Return the SDK's client, made once; its own retries are off, so that every try is recorded."""
-        if self._client is None:
-            import openai  # noqa: PLC0415 - heavy, only for live calls
+    def _open(self) -> Any:
+        import openai  # noqa: PLC0415 - heavy, only for live calls
 
-            self._client = openai.AsyncOpenAI(api_key=self.api_key, base_url=self.base_url, max_retries=0, timeout=None)
-        return self._client
-
-    async def close(self) -> None:
-        """Close the connections; the next call opens others."""
-        client, self._client = self._client, None
-        if client is not None:
-            await client.close()
+        return openai.AsyncOpenAI(api_key=self.api_key, base_url=self.base_url, max_retries=0, timeout=None)
 
     async def complete(self, request: Request) -> Completion:
         """Call the model once.
@@ -154,15 +144,11 @@ class Compatible:
 
         vendor = Vendor(f"the server {host_of(self.base_url)}", self.key_variable or NO_VARIABLE, self.api_key)
         body = self.wire_body(request)
-        try:
+        with told(openai, vendor, self.id):
             response = await self.client().chat.completions.with_raw_response.create(
                 model=body.pop("model"), messages=body.pop("messages"), extra_body=body
             )
             text = response.text
-        except openai.APIStatusError as error:
-            raise status_error(vendor, self.id, error.status_code, error.body, error.response.headers) from None
-        except openai.APIError as error:
-            raise lost_error(vendor, self.id, type(error).__name__) from None
         answered = json_body(text, vendor, self.id)
         return completion_of(
             answered,

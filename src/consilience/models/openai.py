@@ -9,6 +9,7 @@ from typing import Any
 from consilience.core.canonical import sha256_hex
 from consilience.errors import PlanError
 from consilience.models.base import Identity
+from consilience.models.hosted import Hosted, told
 from consilience.models.request import Completion, Request, StopReason, Usage
 from consilience.models.vendor import (
     Vendor,
@@ -20,7 +21,6 @@ from consilience.models.vendor import (
     json_body,
     lost_error,
     objects,
-    status_error,
 )
 
 VENDOR = Vendor("OpenAI", "OPENAI_API_KEY")
@@ -31,7 +31,7 @@ CACHE_KEY_LENGTH = 32
 
 
 @dataclass
-class OpenAI:
+class OpenAI(Hosted):
     """A model behind the Responses API.
 
     Attributes:
@@ -89,13 +89,10 @@ class OpenAI:
             body["tools"] = [dict(tool) for tool in request.tools]
         return body
 
-    def client(self) -> Any:
-        """Return the SDK's client, made once; its own retries are off, so that every try is recorded."""
-        if self._client is None:
-            import openai  # noqa: PLC0415 - heavy, only for live calls
+    def _open(self) -> Any:
+        import openai  # noqa: PLC0415 - heavy, only for live calls
 
-            self._client = openai.AsyncOpenAI(api_key=self.api_key, base_url=self.base_url, max_retries=0, timeout=None)
-        return self._client
+        return openai.AsyncOpenAI(api_key=self.api_key, base_url=self.base_url, max_retries=0, timeout=None)
 
     async def is_listed(self) -> bool:
         """Return whether the vendor lists the model for this key.
@@ -107,18 +104,8 @@ class OpenAI:
         import openai  # noqa: PLC0415 - heavy, only for live calls
 
         vendor = VENDOR.holding(self.api_key)
-        try:
+        with told(openai, vendor, self.id):
             return any([listed.id == self.id async for listed in self.client().models.list()])
-        except openai.APIStatusError as error:
-            raise status_error(vendor, self.id, error.status_code, error.body, error.response.headers) from None
-        except openai.APIError as error:
-            raise lost_error(vendor, self.id, type(error).__name__) from None
-
-    async def close(self) -> None:
-        """Close the connections; the next call opens others."""
-        client, self._client = self._client, None
-        if client is not None:
-            await client.close()
 
     async def complete(self, request: Request) -> Completion:
         """Call the model once.
@@ -130,13 +117,9 @@ class OpenAI:
         import openai  # noqa: PLC0415 - heavy, only for live calls
 
         vendor = VENDOR.holding(self.api_key)
-        try:
+        with told(openai, vendor, self.id):
             response = await self.client().responses.with_raw_response.create(**self.wire_body(request))
             text = response.text
-        except openai.APIStatusError as error:
-            raise status_error(vendor, self.id, error.status_code, error.body, error.response.headers) from None
-        except openai.APIError as error:
-            raise lost_error(vendor, self.id, type(error).__name__) from None
         body = json_body(text, vendor, self.id)
         if body.get("status") == "failed":
             raise lost_error(vendor, self.id, f"the response failed: {body.get('error')}")
