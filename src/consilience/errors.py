@@ -10,6 +10,7 @@
     ├── ContractError                   1   a reply cannot be read under its contract
     ├── ModelError                      1   a call to a model failed
     │   ├── TransientModelError         1   may heal: the pool retries it
+    │   │   └── UnreachedModelError     1   nothing was sent, so nothing is charged
     │   └── FinalModelError             1   will not heal: says what to do
     │       └── AccountError            1   no call of this run can succeed: key, billing, permission, model id
     ├── StoppedError                    1   the user stopped the run; it can be resumed
@@ -132,6 +133,10 @@ class TransientModelError(ModelError):
     ) -> None:
         self.retry_after_s = retry_after_s
         super().__init__(message, hint=hint, status=status)
+
+
+class UnreachedModelError(TransientModelError):
+    """No connection was made: nothing was sent, so nothing can have been billed."""
 
 
 class FinalModelError(ModelError):

@@ -359,7 +359,7 @@ def test_a_request_that_is_refused_fails_its_turn_without_a_second_try(
         (status(401), "Set {variable} to a valid key."),
         (status(402), "Add credit to the "),
         (status(403), "The key may not use this model"),
-        (status(404), "Check the id "),
+        (status(404), "Check the base URL"),
         (Fault("quota"), "Add credit to the "),
     ],
     ids=["401", "402", "403", "404", "quota"],

@@ -23,6 +23,7 @@ from consilience.errors import (
     IntegrityError,
     ModelError,
     TransientModelError,
+    UnreachedModelError,
     reason,
 )
 from consilience.experiments.casting import recorded_cast
@@ -120,7 +121,8 @@ def _recorded(state: RunState) -> dict[str, Completion | ModelError]:
 
 
 def _error(recorded: Mapping[str, Any]) -> ModelError:
-    kind = TransientModelError if recorded["type"] == TransientModelError.__name__ else FinalModelError
+    kinds = {kind.__name__: kind for kind in (UnreachedModelError, TransientModelError)}
+    kind = kinds.get(recorded["type"], FinalModelError)
     return kind(recorded["message"], hint=recorded["hint"], status=recorded["status"])
 
 

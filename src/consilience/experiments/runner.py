@@ -361,7 +361,7 @@ class _Run:
             said_of_models=[
                 f"{name}: {model.describe()}"
                 for name, model in self.job.models.items()
-                if isinstance(model, DescribedModel)
+                if isinstance(model, DescribedModel) and model.describe()
             ],
         )
         write_json(self.job.folder / "manifest.json", content)

@@ -55,6 +55,10 @@ class Anthropic(Hosted):
         """Return who is called."""
         return Identity("anthropic", host_of(self.base_url), API_VERSION, ADAPTER_VERSION, simulated=False)
 
+    def describe(self) -> str:
+        """Return where the model was asked, if not at the vendor; nothing otherwise."""
+        return "" if self.base_url == BASE_URL else f"asked at {host_of(self.base_url)}, not at {VENDOR.name}"
+
     def wire_body(self, request: Request) -> dict[str, Any]:
         """Return the exact body: system, view and the rest as blocks, with breakpoints where a prefix is worth caching.
 

@@ -9,7 +9,7 @@ from consilience.errors import ModelError
 from consilience.models.anthropic import VENDOR, completion_of
 from consilience.models.batch import CALL_TIMEOUT_S, Line, not_done, rows_of
 from consilience.models.request import Completion
-from consilience.models.vendor import fields, lost_error, status_error
+from consilience.models.vendor import broken, fields, lost_error, status_error
 
 _STATUS = {
     "invalid_request_error": 400,
@@ -71,7 +71,7 @@ class AnthropicBatches:
         except anthropic.APIStatusError as error:
             raise status_error(self._vendor, model, error.status_code, error.body, error.response.headers) from None
         except anthropic.AnthropicError as error:
-            raise lost_error(self._vendor, model, type(error).__name__) from None
+            raise broken(self._vendor, model, error) from None
 
     def _outcome(self, row: Mapping[str, Any], model: str) -> Completion | ModelError:
         result = fields(row.get("result"))

@@ -88,10 +88,10 @@ class HeldModel(Protocol):
 
 @runtime_checkable
 class DescribedModel(Protocol):
-    """A model of which every artefact says something, such as that it is tiny."""
+    """A model of which every artefact may say something: that it is tiny, or was asked elsewhere than at its vendor."""
 
     def describe(self) -> str:
-        """Return what is to be said of it."""
+        """Return what is to be said of it, or nothing."""
         ...
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
-from consilience.models.vendor import Vendor, lost_error, status_error
+from consilience.models.vendor import Vendor, broken, status_error
 
 
 @contextmanager
@@ -29,7 +29,7 @@ def told(sdk: ModuleType, vendor: Vendor, model: str) -> Iterator[None]:
     except sdk.APIStatusError as error:
         raise status_error(vendor, model, error.status_code, error.body, error.response.headers) from None
     except sdk.APIError as error:
-        raise lost_error(vendor, model, type(error).__name__) from None
+        raise broken(vendor, model, error) from None
 
 
 class Hosted(ABC):

@@ -52,6 +52,10 @@ class OpenAI(Hosted):
         """Return who is called."""
         return Identity("openai", host_of(self.base_url), API_VERSION, ADAPTER_VERSION, simulated=False)
 
+    def describe(self) -> str:
+        """Return where the model was asked, if not at the vendor; nothing otherwise."""
+        return "" if self.base_url == BASE_URL else f"asked at {host_of(self.base_url)}, not at {VENDOR.name}"
+
     def wire_body(self, request: Request) -> dict[str, Any]:
         """Return the exact body; nothing is stored at the vendor.
 

@@ -10,7 +10,7 @@ from consilience.errors import FinalModelError, ModelError
 from consilience.models.batch import CALL_TIMEOUT_S, Line, not_done, rows_of
 from consilience.models.openai import VENDOR, completion_of
 from consilience.models.request import Completion
-from consilience.models.vendor import fields, lost_error, status_error
+from consilience.models.vendor import broken, fields, lost_error, status_error
 
 ENDPOINT = "/v1/responses"
 WINDOW = "24h"
@@ -89,7 +89,7 @@ class OpenAIBatches:
         except openai.APIStatusError as error:
             raise status_error(self._vendor, model, error.status_code, error.body, error.response.headers) from None
         except openai.OpenAIError as error:
-            raise lost_error(self._vendor, model, type(error).__name__) from None
+            raise broken(self._vendor, model, error) from None
 
     def _outcome(self, row: Mapping[str, Any], model: str) -> Completion | ModelError:
         response, error = row.get("response"), fields(row.get("error"))

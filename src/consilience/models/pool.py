@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import anyio
 
-from consilience.errors import FinalModelError, ModelError, StoppedError, TransientModelError
+from consilience.errors import FinalModelError, ModelError, StoppedError, TransientModelError, UnreachedModelError
 from consilience.journal.budget import Budget, Reservation
 from consilience.journal.events import AttemptError, AttemptReserved, AttemptResponse, Where
 from consilience.journal.reader import AttemptKey
@@ -256,7 +256,8 @@ class ModelPool:
         """Append the outcome; return it, its charge, and the number of its record."""
         key, ask, attempt = leaving.key, leaving.ask, leaving.attempt
         if not isinstance(outcome, Completion):
-            unknown = isinstance(outcome, ModelError) and outcome.status is None
+            sent = not isinstance(outcome, UnreachedModelError)
+            unknown = sent and isinstance(outcome, ModelError) and outcome.status is None
             charged = leaving.bound if unknown else 0
             failed = AttemptError(key=key, ask=ask, attempt=attempt, error=_error_json(outcome), charged_nano=charged)
             return outcome, charged, self._journal.append(failed, where)

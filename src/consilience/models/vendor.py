@@ -10,7 +10,14 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from consilience.errors import AccountError, FinalModelError, ModelError, PlanError, TransientModelError
+from consilience.errors import (
+    AccountError,
+    FinalModelError,
+    ModelError,
+    PlanError,
+    TransientModelError,
+    UnreachedModelError,
+)
 from consilience.models.request import Request, Usage
 
 HEALING = frozenset({408, 409, 425, 429})
@@ -107,7 +114,7 @@ def status_error(vendor: Vendor, model: str, status: int, body: Any, headers: Ma
         401: f"Set {vendor.key_variable} to a valid key.",
         402: f"Add credit to the {vendor.name} account.",
         403: f"The key may not use this model: ask the {vendor.name} account's owner.",
-        404: f"Check the id {model} in the catalogue with: consilience providers-check.",
+        404: f"Check the base URL, where one is set, and the id {model} with: consilience providers-check.",
     }
     if status in advice:
         return AccountError(what, hint=advice[status], status=status)
@@ -125,6 +132,24 @@ def lost_error(vendor: Vendor, model: str, reason: str) -> TransientModelError:
     return TransientModelError(
         f"the connection to {vendor.name} was lost during a call of {model}: {vendor.clean(reason)}",
         hint="It was tried again as often as the limits allow; run the same command later to resume.",
+    )
+
+
+def broken(vendor: Vendor, model: str, error: Exception) -> TransientModelError:
+    """Return the error of a call that has no status: never sent where no connection was made, else of unknown outcome.
+
+    Args:
+        vendor: Who was called.
+        model: What was called.
+        error: The SDK's error; its cause is that of the HTTP library.
+    """
+    cause = error.__cause__
+    if type(cause).__name__ not in {"ConnectError", "ConnectTimeout"}:
+        return lost_error(vendor, model, type(error).__name__)
+    url = getattr(getattr(error, "request", None), "url", "")
+    return UnreachedModelError(
+        f"{vendor.name} cannot be reached at {host_of(str(url))}: {vendor.clean(str(cause))}",
+        hint="Check the network and, where one is set, the base URL; nothing was sent and nothing is charged.",
     )
 
 

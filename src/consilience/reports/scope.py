@@ -51,7 +51,7 @@ class Asked:
         arm: Its arm, as tables name it.
         protocol: Order of asking, with its parameters.
         roles: Ids of the members' roles.
-        models: Model ids.
+        models: Model ids, then what is to be said of them.
         committee: How models are given to roles.
         tier: Price tier.
         split: Split of the items; None for a set of questions.
@@ -137,6 +137,7 @@ class _Manifest(BaseModel):
     run_id: str
     arm: str
     models: list[str]
+    said_of_models: list[str]
     committee: str
     tier: str
     split: str | None
@@ -175,7 +176,7 @@ def read_asked(folder: Path) -> Asked:
         arm=told.arm,
         protocol=protocol_text(told.configuration.protocol),
         roles=tuple(role.id for role in told.configuration.roles),
-        models=tuple(told.models),
+        models=(*told.models, *(f"({said})" for said in told.said_of_models)),
         committee=told.committee,
         tier=told.tier,
         split=told.split,

@@ -17,6 +17,7 @@ from consilience.errors import (
     FinalModelError,
     StoppedError,
     TransientModelError,
+    UnreachedModelError,
 )
 from consilience.journal.budget import Budget
 from consilience.journal.events import AttemptError, AttemptReserved, AttemptResponse, RunStarted, Where
@@ -212,6 +213,15 @@ def test_what_cannot_heal_is_tried_once(tmp_path: Path, waits: list[float], stat
         "retry_after_s": None,
     }
     assert record.event.charged_nano == 0
+
+
+def test_a_connection_never_made_costs_nothing_and_is_tried_again(tmp_path: Path, waits: list[float]) -> None:
+    unreached = UnreachedModelError("nobody there", hint="Check the network.")
+    model = Scripted(MODEL, [unreached, unreached, answer()])
+    call = bench(tmp_path, model, ask_one)
+    assert (call.retries, len(waits)) == (2, 2)
+    errors = [record.event for record in events_of(tmp_path, AttemptError)]
+    assert [error.charged_nano for error in errors if isinstance(error, AttemptError)] == [0, 0]
 
 
 @dataclass

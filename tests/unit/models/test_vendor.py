@@ -13,7 +13,14 @@ import httpx2
 import openai
 import pytest
 
-from consilience.errors import AccountError, FinalModelError, ModelError, PlanError, TransientModelError
+from consilience.errors import (
+    AccountError,
+    FinalModelError,
+    ModelError,
+    PlanError,
+    TransientModelError,
+    UnreachedModelError,
+)
 from consilience.models.anthropic import Anthropic
 from consilience.models.compatible import Compatible
 from consilience.models.openai import OpenAI
@@ -350,3 +357,29 @@ def test_what_the_probe_says_decides_how_the_server_is_asked(text: str, takes: b
     written = "The JSON object must fit this JSON schema" in body["messages"][0]["content"]
     assert (server.takes_schema, "response_format" in body, written) == (takes, takes, not takes)
     assert server.served_as == "file.gguf"
+
+
+CLOSED = "http://127.0.0.1:1"
+"""A port of the system's on which nothing listens."""
+
+
+@pytest.mark.parametrize(
+    "model",
+    [Anthropic("m", KEY, CLOSED), OpenAI("m", KEY, f"{CLOSED}/v1"), Compatible("m", f"{CLOSED}/v1", KEY)],
+    ids=["anthropic", "openai", "compatible"],
+)
+def test_a_connection_never_made_says_where_and_that_nothing_was_sent(model: Anthropic | OpenAI | Compatible) -> None:
+    async def ask() -> None:
+        try:
+            await model.complete(request())
+        finally:
+            await model.close()
+
+    with pytest.raises(UnreachedModelError, match=r"cannot be reached at 127\.0\.0\.1:1: "):
+        anyio.run(ask)
+
+
+def test_a_model_asked_elsewhere_than_at_its_vendor_says_so() -> None:
+    assert Anthropic("m", KEY).describe() == OpenAI("m", KEY).describe() == ""
+    assert Anthropic("m", KEY, CLOSED).describe() == "asked at 127.0.0.1:1, not at Anthropic"
+    assert OpenAI("m", KEY, f"{CLOSED}/v1").describe() == "asked at 127.0.0.1:1, not at OpenAI"

@@ -20,6 +20,7 @@ MANIFEST: dict[str, Any] = {
     "split": None,
     "seed": 3,
     "weights_source": "validation runs r0",
+    "said_of_models": [],
     "turns": {"answered": 7, "abstained": 2, "failed": 1},
     "configuration": {"protocol": {"debate": {"rounds": 2}}, "roles": [{"id": "a", "text": "A."}, {"id": "b"}]},
     "spent_usd": 0.1,
