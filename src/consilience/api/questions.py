@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -120,6 +121,9 @@ def _question(asked: Asked, kind: Kind) -> Question:
             f"the question has {size:,} bytes; at most {MAX_QUESTION_BYTES:,} are allowed",
             hint="Give long texts as context.",
         )
+    for name, bound in (("lower", asked.lower), ("upper", asked.upper)):
+        if bound is not None and not math.isfinite(bound):
+            raise ConfigError(f"{name} is {bound}", hint="Give a finite number, or leave it out.")
     options = _options(asked.options, kind)
     told = {"text": asked.text, "kind": kind, "unit": asked.unit, "options": list(asked.options)}
     bounds = {"scale": asked.scale, "lower": asked.lower, "upper": asked.upper}
@@ -146,7 +150,7 @@ def _options(labels: Sequence[str], kind: Kind) -> tuple[Option, ...]:
         return ()
     if isinstance(labels, str) or len(labels) < 2:
         raise ConfigError(
-            f"a {kind} needs at least two options", hint="Name each: --option A --option B, options=['A', 'B']."
+            f"a {kind} needs at least two options", hint="Name each of them, such as --option A --option B."
         )
     seen: dict[str, int] = {}
     for number, label in enumerate(labels, start=1):

@@ -10,7 +10,7 @@ import typer
 
 from consilience.cli.console import note, show
 from consilience.cli.place import Json, place_of
-from consilience.errors import ConfigError, NeedsHumanError
+from consilience.errors import BudgetError, ConfigError, NeedsHumanError
 from consilience.registry import nearest
 
 if TYPE_CHECKING:
@@ -102,7 +102,8 @@ def ask(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
     job, orders = prepare(item, terms)
     report = carry_out(job, orders)
     if report.stopped_by is not None:
-        note(f"to go on: {place.command}")
+        if not isinstance(report.stopped_by, BudgetError):  # the same command would meet the same cap
+            note(f"to go on: {place.command}")
         raise report.stopped_by
     result = result_of(report, item.question)
     for text in result.warnings:

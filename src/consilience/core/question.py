@@ -76,8 +76,11 @@ class Question(Strict):
                 raise ValueError("two options share an id")
         elif self.options:
             raise ValueError(f"a question of kind {self.kind} takes no options")
-        if self.kind != "estimate" and (self.lower is not None or self.upper is not None or self.scale == "log"):
-            raise ValueError("scale and bounds belong to estimates")
+        given = (self.lower, self.upper, self.unit)
+        if self.kind != "estimate" and (given != (None, None, None) or self.scale == "log"):
+            raise ValueError("unit, scale and bounds belong to estimates")
+        if self.scale == "log" and self.lower is not None and self.lower < 0:
+            raise ValueError("on a log scale everything is above 0, so lower cannot be below it")
         if self.lower is not None and self.upper is not None and self.lower >= self.upper:
             raise ValueError("lower must be below upper")
         return self

@@ -54,7 +54,7 @@ def test_labels_that_look_alike_are_refused(pair: tuple[str, str]) -> None:
         ({"text": "\ud800?"}, "cannot be asked"),
         ({"lower": 1.0}, "bounds belong to estimates"),
         ({"kind": "estimate", "options": (), "lower": 2.0, "upper": 1.0}, "lower must be below upper"),
-        ({"kind": "estimate", "options": (), "lower": float("nan")}, "cannot be asked"),
+        ({"kind": "estimate", "options": (), "lower": float("nan")}, "lower is nan"),
         ({"context": "a text"}, "not a list"),
     ],
 )

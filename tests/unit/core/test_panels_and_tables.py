@@ -5,12 +5,14 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from consilience.core.answers import Abstention, AnyAnswer, Choice, CritiqueSet, Distribution, Estimate, Probability
 from consilience.core.deliberation import Deliberation, first_table, has_quorum, next_table, present
 from consilience.core.kinds import KINDS, compact, interquartile_range
 from consilience.core.outcomes import Abstained, Answered, Failed, Outcome, Unreadable
 from consilience.core.panel import diversity_warnings, mixed_models, seat_labels, seats_of, seeded_order
+from consilience.core.question import Question
 from consilience.core.role import Role
 from engine_cases import OPTIONS, ROLES, answer_json, question
 
@@ -179,3 +181,18 @@ def test_every_seat_has_a_model() -> None:
 def test_role_ids_are_plain(name: str) -> None:
     with pytest.raises(ValueError, match="id"):
         Role(id=name, view=("P",), text="Judge.")
+
+
+@pytest.mark.parametrize(
+    ("fields", "what"),
+    [
+        ({"kind": "probability", "unit": "m"}, "belong to estimates"),
+        ({"kind": "probability", "lower": 0.0}, "belong to estimates"),
+        ({"kind": "probability", "scale": "log"}, "belong to estimates"),
+        ({"kind": "estimate", "scale": "log", "lower": -5.0}, "log scale"),
+        ({"kind": "estimate", "lower": 2.0, "upper": 1.0}, "below upper"),
+    ],
+)
+def test_a_question_takes_only_what_fits_its_kind(fields: dict[str, Any], what: str) -> None:
+    with pytest.raises(ValidationError, match=what):
+        Question(id="q", text="What?", **fields)
