@@ -45,6 +45,7 @@ class Asked:
         run_id: Chosen name of the run; None derives it from the plan.
         drop_empty_seats: Leave out seats that see one section at most.
         live: Real models speak.
+        oracle: Simulated analysts have a private signal.
         batch: They are called through the vendors' batches.
         wanted: Which items.
         settings: Flags, environment and file.
@@ -56,6 +57,7 @@ class Asked:
     run_id: str | None
     drop_empty_seats: bool
     live: bool
+    oracle: bool
     batch: bool
     wanted: Wanted
     settings: Settings
@@ -74,6 +76,7 @@ def _plan(asked: Asked, items: Sequence[Item]) -> Plan:
         seed=settings.seed,
         drop_empty_seats=asked.drop_empty_seats,
         live=asked.live,
+        oracle=asked.oracle,
     )
     return make_plan(asked.wanted.application, items, choices, catalogue=settings.catalogue)
 

@@ -37,6 +37,9 @@ def run_arm(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
     synthetic: Annotated[
         bool, typer.Option("--synthetic", help="Ask about the synthetic town, made where it is absent.")
     ] = False,
+    oracle: Annotated[
+        bool, typer.Option("--oracle", help="Simulated analysts know the truth within 5 %; for --synthetic only.")
+    ] = False,
     live: Annotated[
         bool, typer.Option("--live", help="Let real models speak; needs their keys. Otherwise all is simulated.")
     ] = False,
@@ -72,6 +75,10 @@ def run_arm(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
         raise ConfigError(
             "--questions brings its own items", hint="Leave --split, --n and --synthetic out, or --questions."
         )
+    if oracle and (live or not synthetic):
+        raise ConfigError(
+            "--oracle knows the truth of made-up items only", hint="Add --synthetic and leave --live out."
+        )
     flags = Flags(
         max_spend_usd=max_spend_usd, tier=tier, committee=model or committee, concurrency=concurrency, seed=seed
     )
@@ -82,6 +89,7 @@ def run_arm(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
         run_id=run_id,
         drop_empty_seats=drop_empty_seats,
         live=live,
+        oracle=oracle,
         batch=batch,
         wanted=Wanted(
             split=None if questions is not None else split or SPLIT,

@@ -14,7 +14,7 @@ from consilience.models.batch import BatchVendor
 from consilience.models.compatible import Compatible
 from consilience.models.openai import OpenAI
 from consilience.models.openai_batch import OpenAIBatches
-from consilience.models.prices import SIMULATED_PREFIX, Catalogue, ModelSpec
+from consilience.models.prices import ORACLE_PREFIX, SIMULATED_PREFIX, Catalogue, ModelSpec
 from consilience.models.simulated import Reader, Simulated
 
 NO_KEY = "none"
@@ -37,11 +37,16 @@ def cast(
         ConfigError: A key or base URL is missing; says what to set.
     """
     return {
-        name: Simulated(name, reader, seed)
+        name: _analyst(name, reader, seed)
         if name.startswith(SIMULATED_PREFIX)
         else _live(name, catalogue.spec(name), environ)
         for name in names
     }
+
+
+def _analyst(name: str, reader: Reader, seed: int) -> Simulated:
+    """Return a simulated analyst; an oracle's signals are told to it when the run's fence tags are known."""
+    return Simulated(name, reader, seed, {} if name.startswith(ORACLE_PREFIX) else None)
 
 
 def _live(name: str, spec: ModelSpec, environ: Mapping[str, str]) -> Model:
@@ -92,7 +97,7 @@ def recorded_cast(
         reader: How the application's simulated analysts read evidence.
     """
     return {
-        name: Simulated(name, reader, plan.seed)
+        name: _analyst(name, reader, plan.seed)
         if name.startswith(SIMULATED_PREFIX)
         else _speechless(name, catalogue.spec(name), identities[name])
         for name in plan.models

@@ -15,7 +15,7 @@ from consilience.core.role import Role
 from consilience.core.turn import TurnKind
 from consilience.errors import ConfigError, PlanError
 from consilience.experiments.arms import Treatment, arm_label, load_budgets, treatment
-from consilience.models.prices import SIMULATED_PREFIX, Catalogue, ModelSpec, is_local
+from consilience.models.prices import ORACLE_PREFIX, SIMULATED_PREFIX, Catalogue, ModelSpec, is_local
 from consilience.models.request import Effort
 from consilience.models.simulated import Reader
 from consilience.protocols import Protocol
@@ -175,6 +175,8 @@ class Choices:
         drop_empty_seats: Leave out seats whose view shows no more than one section of any item's evidence.
         live: Real models speak; otherwise simulated analysts stand in for them at their price (local models always
             speak for themselves).
+        oracle: Simulated analysts have a private signal about the truth, so that the evaluation can be checked; for
+            synthetic items only.
     """
 
     arm: str
@@ -185,6 +187,7 @@ class Choices:
     seed: int
     drop_empty_seats: bool = False
     live: bool = False
+    oracle: bool = False
 
 
 def make_plan(application: Application, items: Sequence[Item], choices: Choices, *, catalogue: Catalogue) -> Plan:
@@ -205,7 +208,8 @@ def make_plan(application: Application, items: Sequence[Item], choices: Choices,
     budgets = load_budgets()
     prompts = Prompts.packaged(application.name)
     named = committee_models(choices.committee, tier=choices.tier, catalogue=catalogue)
-    models = tuple(name if choices.live or is_local(name) else f"{SIMULATED_PREFIX}{name}" for name in named)
+    prefix = ORACLE_PREFIX if choices.oracle else SIMULATED_PREFIX
+    models = tuple(name if choices.live or is_local(name) else f"{prefix}{name}" for name in named)
     return Plan(
         application=application.name,
         arm=arm_label(choices.arm, protocol),

@@ -37,7 +37,7 @@ from consilience.journal.reader import RunState, expand, fold
 from consilience.models.base import Model
 from consilience.models.batch import TIER
 from consilience.models.calls import Limits
-from consilience.models.prices import SIMULATED_PREFIX, Catalogue, ModelSpec
+from consilience.models.prices import Catalogue, ModelSpec, listed_name
 from consilience.models.replay import replay_of
 from consilience.models.request import Completion, completion_from_json
 from consilience.registry import nearest
@@ -136,7 +136,7 @@ def _batched(state: RunState) -> frozenset[str]:
 def _catalogue(frozen: Frozen) -> Catalogue:
     """Return the price rows the run was made with."""
     rows = {
-        name.removeprefix(SIMULATED_PREFIX): ModelSpec.model_validate_json(json.dumps(row))
+        listed_name(name): ModelSpec.model_validate_json(json.dumps(row))
         for name, row in frozen.content["prices"].items()
     }
     return Catalogue(models=rows, tiers={})

@@ -45,6 +45,7 @@ from consilience.journal.writer import JournalWriter
 from consilience.models.base import DescribedModel, HeldModel, ProbedModel
 from consilience.models.batch import DISCOUNT, calls_out
 from consilience.models.pool import ModelPool
+from consilience.models.simulated import Simulated
 from consilience.registry import nearest
 from consilience.runtime.briefing import Briefing
 from consilience.runtime.collector import seldom
@@ -149,6 +150,7 @@ class _Run:
                 await self._open()
             await self._probe()
             briefings = [self._briefing(item) for item in self.items]
+            self._reveal(briefings)
             at_once = self.orders.concurrency if self.job.batch is None else len(self.items)
             slots = anyio.Semaphore(at_once)
             await gather([_job(self, slots, briefing) for briefing in briefings])
@@ -223,6 +225,14 @@ class _Run:
             if isinstance(model, ProbedModel):
                 where = Where(kind="probe", sample=sample)
                 model.learn((await self.taker.call(model.probe_request(), where=where, role="probe")).completion)
+
+    def _reveal(self, briefings: Sequence[Briefing]) -> None:
+        """Tell oracles their signals, which no prompt holds."""
+        for model in self.job.models.values():
+            if isinstance(model, Simulated):
+                for briefing in briefings:
+                    if isinstance(briefing.item.truth, float):
+                        model.reveal(briefing.tag, briefing.item.question.id, briefing.item.truth)
 
     def _briefing(self, item: Item) -> Briefing:
         seats = self.plan.seats(item.question.id)

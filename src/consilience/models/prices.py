@@ -18,9 +18,21 @@ from consilience.registry import nearest
 NANO = 1_000_000_000
 PER = 1_000_000
 SIMULATED_PREFIX = "simulated:"
+ORACLE_PREFIX = "simulated:oracle:"
+"""Simulated analysts with a private signal about the truth, on synthetic items only."""
 LOCAL = "local"
 LOCAL_PREFIX = "local:"
 """``local`` is the small model that is installed with the extra, ``local:/path/to/model.gguf`` any other."""
+
+
+def listed_name(model_id: str) -> str:
+    """Return the id under which a model is listed; a simulated double is listed as its original.
+
+    Example:
+        >>> listed_name("simulated:oracle:gpt-6-luna"), listed_name("gpt-6-luna")
+        ('gpt-6-luna', 'gpt-6-luna')
+    """
+    return model_id.removeprefix(ORACLE_PREFIX).removeprefix(SIMULATED_PREFIX)
 
 
 def is_local(model_id: str) -> bool:
@@ -123,7 +135,7 @@ class Catalogue(BaseModel):
             >>> load_catalogue().spec("simulated:gpt-6-luna").provider
             'openai'
         """
-        plain = model_id.removeprefix(SIMULATED_PREFIX)
+        plain = listed_name(model_id)
         if is_local(plain):
             plain = LOCAL
         if plain not in self.models:

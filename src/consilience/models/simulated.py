@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -22,6 +22,7 @@ from consilience.models.scripted import completion, prompt_text
 BIAS_SD = 0.04
 NOISE_SD = 0.08
 LAMBDA_RANGE = (0.1, 0.6)
+SIGNAL_SD = 0.05
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ class Simulated:
     id: str
     reader: Reader
     seed: int
-    signals: Mapping[str, float] | None = None
+    signals: dict[str, float] | None = None
     min_cacheable_tokens: ClassVar[None] = None
 
     @property
@@ -114,6 +115,11 @@ class Simulated:
         return Identity(
             provider=provider, host="local", api_version="1", adapter_version=f"1/{self.seed}", simulated=True
         )
+
+    def reveal(self, tag: str, item_id: str, truth: float) -> None:
+        """Tell an oracle its private signal about one item: the truth with an error of 5 % on the log scale."""
+        if self.signals is not None:
+            self.signals[tag] = truth * math.exp(SIGNAL_SD * Draws(self.seed, item_id).normal("signal"))
 
     def wire_body(self, request: Request) -> dict[str, Any]:
         """Return the request itself as JSON values."""

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from cli_cases import Cli, question, run_of
@@ -249,3 +251,19 @@ def test_the_town_is_kept_apart_from_the_users_table(cli: Cli, demo_project: Pat
     assert "0 calls;" in cli(*command).out
     assert table.read_bytes() == before
     assert json.loads((demo_project / "results" / "runs" / "_t" / "manifest.json").read_text())["simulated"] is True
+
+
+def test_an_oracle_is_for_made_up_items_only_and_errs_by_its_known_noise(cli: Cli, tmp_path: Path) -> None:
+    refused = cli("run-arm", "--arm", "E_single", "--oracle", "--project", tmp_path)
+    assert refused.code == 2
+    assert "--oracle knows the truth of made-up items only" in refused.err
+    told = cli("run-arm", "--arm", "F_independent", "--synthetic", "--n", "4", "--oracle", "--project", tmp_path)
+    assert told.code == 0
+    (run,) = (tmp_path / "results" / "runs").iterdir()
+    town = pl.read_parquet(tmp_path / "data" / "synthetic" / "data" / "processed" / "analytic.parquet")
+    prices = dict(town.select("tx_id", "price").iter_rows())
+    rows = pl.read_parquet(run / "predictions.parquet").filter(pl.col("aggregation") == "median")
+    assert rows.height == 4
+    for item_id, point in rows.select("item_id", "point").iter_rows():
+        assert abs(math.log(point / prices[item_id])) < 0.3
+        assert f"{prices[item_id]:.0f}" not in (run / "packets" / f"{item_id}.json").read_text()
