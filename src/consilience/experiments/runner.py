@@ -5,23 +5,21 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import anyio
 import polars as pl
 
-from consilience.core.canonical import sha256_hex
 from consilience.core.deliberation import Deliberation
 from consilience.core.packet import Item
-from consilience.errors import BudgetError, ConsilienceError, IntegrityError, JournalError, PlanError, StoppedError
+from consilience.errors import BudgetError, ConsilienceError, JournalError, PlanError, StoppedError
 from consilience.experiments.arms import load_budgets
 from consilience.experiments.manifest import Money, manifest
+from consilience.experiments.opening import check_models, check_start, make_folder, open_protocol, write_packets
 from consilience.experiments.orders import Job, Orders, Progress, RunReport, Shell
 from consilience.experiments.plan import exposure
 from consilience.experiments.predictions import write_predictions
-from consilience.experiments.protocol import Frozen, compare, freeze, protocol_of, read_frozen
-from consilience.experiments.questions import question_line
+from consilience.experiments.protocol import Frozen
 from consilience.experiments.storage import write_json
 from consilience.experiments.tally import Tally
 from consilience.experiments.transcript import aggregate, prediction_rows, status_of, totals, transcript
@@ -38,7 +36,6 @@ from consilience.journal.events import (
     RunStopped,
     Where,
 )
-from consilience.journal.files import segments
 from consilience.journal.lock import RunLock
 from consilience.journal.reader import Attempt, AttemptKey, RunState, Texts
 from consilience.journal.writer import JournalWriter
@@ -46,7 +43,6 @@ from consilience.models.base import DescribedModel, HeldModel, ProbedModel
 from consilience.models.batch import DISCOUNT, calls_out
 from consilience.models.pool import ModelPool
 from consilience.models.simulated import Simulated
-from consilience.registry import nearest
 from consilience.runtime.briefing import Briefing
 from consilience.runtime.collector import seldom
 from consilience.runtime.gather import gather
@@ -64,40 +60,10 @@ async def run_arm(job: Job, shell: Shell, orders: Orders) -> RunReport:
         IntegrityError: The record there is not what was written.
         LeakError: Evidence gives a target away; raised before any call.
     """
-    _check_models(job, orders)
-    _make_folder(job.folder)
+    check_models(job, orders)
+    make_folder(job.folder)
     with RunLock(job.folder), seldom():
-        return await _Run(job, _open_protocol(job, shell, orders), shell, orders).carry_out()
-
-
-def _check_models(job: Job, orders: Orders) -> None:
-    missing = [name for name in job.plan.models if name not in job.models]
-    if missing:
-        raise PlanError(f'the plan asks model "{missing[0]}", which is not there', hint=nearest(missing[0], job.models))
-    unpriced = [name for name in job.plan.models if job.catalogue.spec(name).price is None]
-    if unpriced and orders.max_spend_nano is not None:
-        raise PlanError(
-            f"no price is known of {', '.join(unpriced)}, so no spend cap can hold",
-            hint="Add its price (or `price: free`) to the models, or run without a cap.",
-        )
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise JournalError(
-            f"the run folder {folder} cannot be made: {error.strerror}",
-            hint="Choose a results folder that is writable.",
-        ) from error
-
-
-def _open_protocol(job: Job, shell: Shell, orders: Orders) -> Frozen:
-    now = protocol_of(job.plan, job.models, catalogue=job.catalogue, run_secret=shell.run_secret)
-    if not segments(job.folder):
-        freeze(job.folder, now)
-        return now
-    return compare(read_frozen(job.folder), now, accept=orders.accept)
+        return await _Run(job, open_protocol(job, shell, orders), shell, orders).carry_out()
 
 
 class _Run:
@@ -144,8 +110,8 @@ class _Run:
         rebuild = self._rebuilding
         try:
             lost = self._lost()
-            self._check_start()
-            self._write_packets()
+            check_start(self.state.started, job=self.job, frozen=self.frozen)
+            self.packet_files = write_packets(self.job.folder, self.items)
             if not rebuild:
                 await self._open()
             await self._probe()
@@ -169,21 +135,6 @@ class _Run:
         self.state.add(record)
         if isinstance(record.event, RunResumed):
             self.accepted.update(record.event.accepted)
-
-    def _check_start(self) -> None:
-        started = self.state.started
-        if started is not None and (started.run_id, started.protocol_sha256) != (self.job.run_id, self.frozen.sha256):
-            raise IntegrityError(
-                f"the journal in {self.job.folder} was started as run {started.run_id} with another protocol.json",
-                hint="Restore protocol.json from a copy of the run, or use the run's own id.",
-            )
-
-    def _write_packets(self) -> None:
-        for item in self.items:
-            path = self.job.folder / "packets" / f"{item.question.id}.json"
-            if not path.exists():
-                write_json(path, question_line(item))
-            self.packet_files[item.question.id] = sha256_hex(path.read_bytes())
 
     async def _open(self) -> None:
         """Record that the run starts or goes on, and charge what an earlier process had in flight."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -105,18 +106,13 @@ class Anthropic(Hosted):
 
         return anthropic.AsyncAnthropic(api_key=self.api_key, base_url=self.base_url, max_retries=0, timeout=None)
 
-    async def is_listed(self) -> bool:
-        """Return whether the vendor lists the model for this key.
+    def _vendor(self) -> Vendor:
+        return VENDOR.holding(self.api_key)
 
-        Raises:
-            TransientModelError: The failure may heal.
-            FinalModelError: It will not.
-        """
+    def _told(self) -> AbstractContextManager[None]:
         import anthropic  # noqa: PLC0415 - heavy, only for live calls
 
-        vendor = VENDOR.holding(self.api_key)
-        with told(anthropic, vendor, self.id):
-            return any([listed.id == self.id async for listed in self.client().models.list()])
+        return told(anthropic, self._vendor(), self.id)
 
     async def complete(self, request: Request) -> Completion:
         """Call the model once.
@@ -125,13 +121,10 @@ class Anthropic(Hosted):
             TransientModelError: The failure may heal.
             FinalModelError: It will not.
         """
-        import anthropic  # noqa: PLC0415 - heavy, only for live calls
-
-        vendor = VENDOR.holding(self.api_key)
-        with told(anthropic, vendor, self.id):
+        with self._told():
             response = await self.client().messages.with_raw_response.create(**self.wire_body(request))
             text = await response.text()
-        body = json_body(text, vendor, self.id)
+        body = json_body(text, self._vendor(), self.id)
         return completion_of(body, request_id=response.request_id, latency_s=response.elapsed.total_seconds())
 
 

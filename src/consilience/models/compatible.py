@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -133,6 +134,14 @@ class Compatible(Hosted):
 
         return openai.AsyncOpenAI(api_key=self.api_key, base_url=self.base_url, max_retries=0, timeout=None)
 
+    def _vendor(self) -> Vendor:
+        return Vendor(f"the server {host_of(self.base_url)}", self.key_variable or NO_VARIABLE, self.api_key)
+
+    def _told(self) -> AbstractContextManager[None]:
+        import openai  # noqa: PLC0415 - heavy, only for live calls
+
+        return told(openai, self._vendor(), self.id)
+
     async def complete(self, request: Request) -> Completion:
         """Call the model once.
 
@@ -140,16 +149,13 @@ class Compatible(Hosted):
             TransientModelError: The failure may heal.
             FinalModelError: It will not.
         """
-        import openai  # noqa: PLC0415 - heavy, only for live calls
-
-        vendor = Vendor(f"the server {host_of(self.base_url)}", self.key_variable or NO_VARIABLE, self.api_key)
         body = self.wire_body(request)
-        with told(openai, vendor, self.id):
+        with self._told():
             response = await self.client().chat.completions.with_raw_response.create(
                 model=body.pop("model"), messages=body.pop("messages"), extra_body=body
             )
             text = response.text
-        answered = json_body(text, vendor, self.id)
+        answered = json_body(text, self._vendor(), self.id)
         return completion_of(
             answered,
             model=self._named(answered.get("model")),

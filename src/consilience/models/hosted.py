@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import ModuleType
 from typing import Any
 
@@ -35,11 +35,26 @@ def told(sdk: ModuleType, vendor: Vendor, model: str) -> Iterator[None]:
 class Hosted(ABC):
     """A model behind an SDK's asynchronous client."""
 
+    id: str
     _client: Any
 
     @abstractmethod
     def _open(self) -> Any:
         """Return a new client; its own retries are off, so that every try is recorded."""
+
+    @abstractmethod
+    def _told(self) -> AbstractContextManager[None]:
+        """Return the context in which the SDK's errors become ours."""
+
+    async def is_listed(self) -> bool:
+        """Return whether the vendor lists the model for this key.
+
+        Raises:
+            TransientModelError: The failure may heal.
+            FinalModelError: It will not.
+        """
+        with self._told():
+            return any([listed.id == self.id async for listed in self.client().models.list()])
 
     def client(self) -> Any:
         """Return the client, made once: a new one per call would cost more than the call."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -98,18 +99,13 @@ class OpenAI(Hosted):
 
         return openai.AsyncOpenAI(api_key=self.api_key, base_url=self.base_url, max_retries=0, timeout=None)
 
-    async def is_listed(self) -> bool:
-        """Return whether the vendor lists the model for this key.
+    def _vendor(self) -> Vendor:
+        return VENDOR.holding(self.api_key)
 
-        Raises:
-            TransientModelError: The failure may heal.
-            FinalModelError: It will not.
-        """
+    def _told(self) -> AbstractContextManager[None]:
         import openai  # noqa: PLC0415 - heavy, only for live calls
 
-        vendor = VENDOR.holding(self.api_key)
-        with told(openai, vendor, self.id):
-            return any([listed.id == self.id async for listed in self.client().models.list()])
+        return told(openai, self._vendor(), self.id)
 
     async def complete(self, request: Request) -> Completion:
         """Call the model once.
@@ -118,15 +114,12 @@ class OpenAI(Hosted):
             TransientModelError: The failure may heal.
             FinalModelError: It will not.
         """
-        import openai  # noqa: PLC0415 - heavy, only for live calls
-
-        vendor = VENDOR.holding(self.api_key)
-        with told(openai, vendor, self.id):
+        with self._told():
             response = await self.client().responses.with_raw_response.create(**self.wire_body(request))
             text = response.text
-        body = json_body(text, vendor, self.id)
+        body = json_body(text, self._vendor(), self.id)
         if body.get("status") == "failed":
-            raise lost_error(vendor, self.id, f"the response failed: {body.get('error')}")
+            raise lost_error(self._vendor(), self.id, f"the response failed: {body.get('error')}")
         return completion_of(body, request_id=response.request_id, latency_s=response.elapsed.total_seconds())
 
 

@@ -1,0 +1,87 @@
+"""A run's folder before anything is asked: what must be there, what is fixed, and whether it is the run meant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from consilience.core.canonical import sha256_hex
+from consilience.core.packet import Item
+from consilience.errors import IntegrityError, JournalError, PlanError
+from consilience.experiments.orders import Job, Orders, Shell
+from consilience.experiments.protocol import Frozen, compare, freeze, protocol_of, read_frozen
+from consilience.experiments.questions import question_line
+from consilience.experiments.storage import write_json
+from consilience.journal.events import RunStarted
+from consilience.journal.files import segments
+from consilience.registry import nearest
+
+
+def check_models(job: Job, orders: Orders) -> None:
+    """Raise where a run could not begin.
+
+    Raises:
+        PlanError: A model of the plan is not there, or there is a spend cap and a model without a price.
+    """
+    missing = [name for name in job.plan.models if name not in job.models]
+    if missing:
+        raise PlanError(f'the plan asks model "{missing[0]}", which is not there', hint=nearest(missing[0], job.models))
+    unpriced = [name for name in job.plan.models if job.catalogue.spec(name).price is None]
+    if unpriced and orders.max_spend_nano is not None:
+        raise PlanError(
+            f"no price is known of {', '.join(unpriced)}, so no spend cap can hold",
+            hint="Add its price (or `price: free`) to the models, or run without a cap.",
+        )
+
+
+def make_folder(folder: Path) -> None:
+    """Make the run's folder.
+
+    Raises:
+        JournalError: It cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise JournalError(
+            f"the run folder {folder} cannot be made: {error.strerror}",
+            hint="Choose a results folder that is writable.",
+        ) from error
+
+
+def open_protocol(job: Job, shell: Shell, orders: Orders) -> Frozen:
+    """Fix the protocol of a new run, or return the recorded one if this process would ask the same.
+
+    Raises:
+        ResumeMismatchError: The folder holds a run that asked something else.
+        IntegrityError: The recorded protocol cannot be read.
+    """
+    now = protocol_of(job.plan, job.models, catalogue=job.catalogue, run_secret=shell.run_secret)
+    if not segments(job.folder):
+        freeze(job.folder, now)
+        return now
+    return compare(read_frozen(job.folder), now, accept=orders.accept)
+
+
+def check_start(started: RunStarted | None, *, job: Job, frozen: Frozen) -> None:
+    """Raise where the journal in the folder was begun as another run.
+
+    Raises:
+        IntegrityError: Run id or protocol differ.
+    """
+    if started is not None and (started.run_id, started.protocol_sha256) != (job.run_id, frozen.sha256):
+        raise IntegrityError(
+            f"the journal in {job.folder} was started as run {started.run_id} with another protocol.json",
+            hint="Restore protocol.json from a copy of the run, or use the run's own id.",
+        )
+
+
+def write_packets(folder: Path, items: Sequence[Item]) -> dict[str, str]:
+    """Write the packets that are not there yet, and return the SHA-256 of each file by item."""
+    digests: dict[str, str] = {}
+    for item in items:
+        path = folder / "packets" / f"{item.question.id}.json"
+        if not path.exists():
+            write_json(path, question_line(item))
+        digests[item.question.id] = sha256_hex(path.read_bytes())
+    return digests
