@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from consilience.aggregation.distributions import DEFAULT_DISTRIBUTION_RULE, DISTRIBUTION_RULES, Pooled
+from consilience.aggregation.fitted import FittedRole
 from consilience.aggregation.numbers import DEFAULT_POINT_RULE, POINT_RULES, Aggregate
 from consilience.aggregation.probabilities import DEFAULT_PROBABILITY_RULE, PROBABILITY_RULES
 from consilience.aggregation.rows import MIXTURE_ROW, AggregateRow, aggregate_estimates
@@ -56,6 +57,23 @@ Answers = Sequence[tuple[str, AnyAnswer]]
 """The seats that answered, each with its answer."""
 
 
+@dataclass(frozen=True)
+class FittedPanel:
+    """What validation taught about the members of one panel.
+
+    Attributes:
+        numbers: By seat label, for the fitted point rules; None gives equal weights.
+        probabilities: For the fitted rules of probabilities; None gives equal weights.
+    """
+
+    numbers: Mapping[str, FittedRole] | None = None
+    probabilities: Any = None
+
+
+UNFITTED: Final = FittedPanel()
+"""Nothing was learnt: fitted rules use equal weights and say so."""
+
+
 def _of(answers: Answers, kind: type[A]) -> list[A]:
     found: list[A] = [answer for _, answer in answers if isinstance(answer, kind)]
     if len(found) != len(answers):
@@ -71,13 +89,14 @@ def _seats(answers: Answers) -> tuple[str, ...]:
     return tuple(seat for seat, _ in answers)
 
 
-def _estimates(question: Question, answers: Answers) -> list[AnswerRow]:
+def _estimates(question: Question, answers: Answers, fitted: FittedPanel) -> list[AnswerRow]:
     given = _of(answers, Estimate)
     made = aggregate_estimates(
         seats=_seats(answers),
         points=np.array([answer.point for answer in given]),
         quantiles=np.array([answer.quantiles for answer in given]),
         scale=question.scale,
+        weights=fitted.numbers,
     )
     return [
         AnswerRow(
@@ -91,14 +110,15 @@ def _estimates(question: Question, answers: Answers) -> list[AnswerRow]:
     ]
 
 
-def _probabilities(question: Question, answers: Answers) -> list[AnswerRow]:
-    del question
+def _probabilities(question: Question, answers: Answers, fitted: FittedPanel) -> list[AnswerRow]:
+    del question, fitted
     p = np.array([answer.p_yes for answer in _of(answers, Probability)])
     made = [(rule.name, rule(probabilities=p, seats=_seats(answers))) for rule in PROBABILITY_RULES]
     return [AnswerRow(name, row, row.value, {"p": row.value}) for name, row in made]
 
 
-def _distributions(question: Question, answers: Answers) -> list[AnswerRow]:
+def _distributions(question: Question, answers: Answers, fitted: FittedPanel) -> list[AnswerRow]:
+    del fitted
     options = tuple(option.id for option in question.options)
     tables = [answer.as_dict() for answer in _of(answers, Distribution)]
     p = np.array([[table[option] for option in options] for table in tables])
@@ -109,7 +129,8 @@ def _distributions(question: Question, answers: Answers) -> list[AnswerRow]:
     ]
 
 
-def _votes(question: Question, answers: Answers) -> list[AnswerRow]:
+def _votes(question: Question, answers: Answers, fitted: FittedPanel) -> list[AnswerRow]:
+    del fitted
     options = tuple(option.id for option in question.options)
     choices = tuple(answer.choice for answer in _of(answers, Choice))
     made = [(rule.name, rule(choices=choices, options=options, seats=_seats(answers))) for rule in VOTE_RULES]
@@ -128,7 +149,7 @@ def _votes(question: Question, answers: Answers) -> list[AnswerRow]:
     ]
 
 
-_AGGREGATE: Final[dict[Kind, Callable[[Question, Answers], list[AnswerRow]]]] = {
+_AGGREGATE: Final[dict[Kind, Callable[[Question, Answers, FittedPanel], list[AnswerRow]]]] = {
     "estimate": _estimates,
     "probability": _probabilities,
     "distribution": _distributions,
@@ -144,16 +165,18 @@ DEFAULT_RULES: Final[dict[Kind, str]] = {
 """The rule of each kind that is the primary comparison, fixed beforehand."""
 
 
-def aggregate_answers(question: Question, answers: Answers) -> list[AnswerRow]:
+def aggregate_answers(question: Question, answers: Answers, fitted: FittedPanel | None = None) -> list[AnswerRow]:
     """Return a row for every rule that serves the question's kind.
 
     Args:
         question: What was asked.
         answers: The seats that answered, each with its answer.
+        fitted: What validation taught about the seats; None gives fitted rules equal weights, flagged.
 
     Raises:
         QuorumError: No seat answered.
-        DataError: An answer is of another kind, names an unknown option, or its numbers do not fit.
+        DataError: An answer is of another kind, names an unknown option, its numbers do not fit, or a seat that
+            answered is missing from what was fitted.
 
     Example:
         >>> said = dict(rationale="", evidence_ids=(), reasoning_summary="", counterarguments=(), missing_data=())
@@ -164,7 +187,7 @@ def aggregate_answers(question: Question, answers: Answers) -> list[AnswerRow]:
     """
     if not answers:
         raise QuorumError(f"nobody answered {question.id}", hint="Ask more members or lower what may fail.")
-    return _AGGREGATE[question.kind](question, answers)
+    return _AGGREGATE[question.kind](question, answers, fitted or UNFITTED)
 
 
 def rule_names(kind: Kind) -> list[str]:
