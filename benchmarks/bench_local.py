@@ -21,7 +21,7 @@ from consilience.core.panel import seats_of
 from consilience.core.question import Option, Question
 from consilience.core.turn import Turn
 from consilience.errors import ConfigError, ContractError
-from consilience.experiments.general import panel_roles
+from consilience.experiments.general import SHELF
 from consilience.models.local import Local
 from consilience.models.request import Completion, Request
 from consilience.runtime.briefing import Briefing, Prompts, Settings
@@ -88,7 +88,7 @@ def house(number: int, kind: str) -> tuple[Item, float]:
 
 def requests(item: Item) -> tuple[Briefing, list[Request]]:
     """Return what the generic five are asked about an item."""
-    roles = panel_roles("default", 0)
+    roles = SHELF.roles_for("default", 0)
     seats = seats_of(roles, ["local"] * len(roles))
     briefing = Briefing(item, seats=seats, prompts=Prompts.packaged("general"), settings=SETTINGS)
     return briefing, [briefing.request(index, Turn(kind="estimate", round=0), None) for index in range(len(seats))]

@@ -1,4 +1,4 @@
-"""The application for any question: a generic panel of five and simulated analysts that read numbers in view."""
+"""The application for any question: generic roles and simulated analysts that read numbers in view."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ import statistics
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from consilience.config import load_packaged_role
 from consilience.core.kinds import compact
-from consilience.core.role import Role
-from consilience.errors import ConfigError
+from consilience.experiments.panels import Shelf
 from consilience.experiments.plan import Application
 from consilience.models.simulated import Mind
-from consilience.registry import nearest
 
-PANEL = ("outside_view", "inside_view", "evidence_auditor", "devils_advocate", "calibrator")
-GENERALIST = "generalist"
+SHELF = Shelf(
+    application="general",
+    known=(
+        *("outside_view", "inside_view", "evidence_auditor", "devils_advocate", "calibrator"),
+        *("skeptic", "generalist"),
+        *("placebo_1", "placebo_2", "placebo_3", "placebo_4", "placebo_5"),
+    ),
+)
 NUMBER_FIELDS = frozenset({"value", "price", "estimate", "amount", "level"})
 RATE_FIELDS = frozenset({"p", "probability", "rate", "base_rate"})
 TEXT_FIELD = "text"
@@ -26,24 +29,6 @@ PERCENTAGE = re.compile(r"(?<![\w.,:/-])([0-9]+(?:\.[0-9]+)?) ?%")
 LONGEST_FIGURE = 24
 STATED_SD = 0.15
 LEVELS = {"q05": -1.645, "q25": -0.674, "q50": 0.0, "q75": 0.674, "q95": 1.645}
-
-
-def panel_roles(panel: str, seed: int) -> tuple[Role, ...]:
-    """Return the generic five (``default``), or the one role of that id.
-
-    Raises:
-        ConfigError: No such panel or role.
-
-    Example:
-        >>> [role.id for role in panel_roles("default", 0)][:2]
-        ['outside_view', 'inside_view']
-    """
-    del seed
-    known = (*PANEL, GENERALIST)
-    if panel != "default" and panel not in known:
-        raise ConfigError(f'unknown panel "{panel}"', hint=nearest(panel, ("default", *known)))
-    ids = PANEL if panel == "default" else (panel,)
-    return tuple(load_packaged_role(f"prompts/general/roles/{role_id}.md") for role_id in ids)
 
 
 def read_anything(mind: Mind) -> dict[str, Any]:
@@ -172,4 +157,4 @@ def _choice(mind: Mind) -> dict[str, Any]:
     }
 
 
-GENERAL = Application(name="general", roles_for=panel_roles, reader=read_anything)
+GENERAL = Application(name="general", roles_for=SHELF.roles_for, reader=read_anything)

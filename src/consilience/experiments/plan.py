@@ -15,6 +15,7 @@ from consilience.core.role import Role
 from consilience.core.turn import TurnKind
 from consilience.errors import ConfigError, PlanError
 from consilience.experiments.arms import Treatment, arm_label, load_budgets, treatment
+from consilience.experiments.panels import panel_name
 from consilience.models.prices import ORACLE_PREFIX, SIMULATED_PREFIX, Catalogue, ModelSpec, is_local
 from consilience.models.request import Effort
 from consilience.models.simulated import Reader
@@ -172,6 +173,7 @@ class Choices:
         tier: Price tier.
         split: The split the items belong to; None for a plain set of questions.
         seed: Decides shuffling, assignment and simulated answers.
+        panel: Who answers, by name or file, instead of the treatment's own panel; None keeps that.
         drop_empty_seats: Leave out seats whose view shows no more than one section of any item's evidence.
         live: Real models speak; otherwise simulated analysts stand in for them at their price (local models always
             speak for themselves).
@@ -185,6 +187,7 @@ class Choices:
     tier: str
     split: str | None
     seed: int
+    panel: str | None = None
     drop_empty_seats: bool = False
     live: bool = False
     oracle: bool = False
@@ -198,9 +201,11 @@ def make_plan(application: Application, items: Sequence[Item], choices: Choices,
         PlanError: There are no items, two share an id, or the protocol does not serve their kind.
     """
     declared = treatment(choices.arm)
+    panel = choices.panel or declared.panel
+    declared = declared.model_copy(update={"panel": panel_name(panel)})
     protocol = declared.make_protocol(rounds=choices.rounds)
     _check_items(items, protocol)
-    roles = declared.views(application.roles_for(declared.panel, choices.seed))
+    roles = declared.views(application.roles_for(panel, choices.seed))
     narrow = _narrow(roles, items)
     kept = tuple(role for role in roles if role.id not in narrow) if choices.drop_empty_seats else roles
     if not kept:

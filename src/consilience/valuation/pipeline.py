@@ -10,13 +10,12 @@ from pathlib import Path
 import polars as pl
 
 from consilience.core.packet import Item
-from consilience.core.role import Role
 from consilience.experiments.plan import Application
 from consilience.experiments.storage import write_whole
 from consilience.valuation.adapters import ADAPTERS, build
 from consilience.valuation.analysts import read_property
 from consilience.valuation.packets import PacketBuilder
-from consilience.valuation.roster import ROSTERS, roles_for
+from consilience.valuation.roster import SHELF
 from consilience.valuation.sampling import select_items, stored_subsamples
 from consilience.valuation.schema import Manifest, read_analytic, read_manifest, write_analytic
 from consilience.valuation.splits import TimeSplits, read_splits, time_splits, write_splits
@@ -26,14 +25,7 @@ SYNTHETIC_SALES = 2_000
 SUBSAMPLE_SEED = 2026
 
 
-def panel_roles(panel: str, seed: int) -> tuple[Role, ...]:
-    """Return the roles of a roster by name (``default`` is the default twelve), or the one role of that id."""
-    if panel == "default":
-        return roles_for("default12")
-    return roles_for(panel if panel in ROSTERS else [panel], seed=seed)
-
-
-VALUATION = Application(name="valuation", roles_for=panel_roles, reader=read_property)
+VALUATION = Application(name="valuation", roles_for=SHELF.roles_for, reader=read_property)
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from consilience.config import load_packaged_role, load_role, package_text
-from consilience.core.canonical import sha256_hex
 from consilience.core.panel import seeded_order
 from consilience.core.role import Role
 from consilience.errors import ConfigError
-from consilience.registry import nearest
+from consilience.experiments.panels import Shelf
 
 DEFAULT12: tuple[str, ...] = (
     "appraisal_method",
@@ -47,29 +44,18 @@ GENERALIST = "generalist"
 PLACEBO12: tuple[str, ...] = tuple(f"placebo_{number}" for number in range(1, len(DEFAULT12) + 1))
 """One text without a mandate, twelve times; placebo k has the view of default role k."""
 
-ROSTERS: tuple[str, ...] = ("default12", "all20", "shuffled12")
-ROLE_FILES = (".md", ".yaml", ".yml")
 
-_KNOWN = (*DEFAULT12, *OPTIONAL8, GENERALIST, *PLACEBO12)
-
-
-def _file_of(role_id: str) -> str:
-    return f"prompts/valuation/roles/{role_id}.md"
-
-
-@cache
-def _role(role_id: str) -> Role:
-    if role_id not in _KNOWN:
-        raise ConfigError(f'unknown valuation role "{role_id}"', hint=nearest(role_id, _KNOWN))
-    return load_packaged_role(_file_of(role_id))
+def _roster(*ids: str) -> Callable[[int], tuple[Role, ...]]:
+    """Return a roster that no seed changes."""
+    return lambda _seed: SHELF.members(ids)
 
 
 def roles_for(roster: str | Sequence[str | Path], *, seed: int = 0) -> tuple[Role, ...]:
     """Return the roles of a named roster, or of a list of role ids and role files, in seat order.
 
     Args:
-        roster: ``"default12"``, ``"all20"`` (default and optional), ``"shuffled12"``, or a list whose entries are ids
-            of packaged roles or paths of the user's own role files (``.md``, ``.yaml``, ``.yml``).
+        roster: ``"default12"``, ``"all20"`` (default and optional), ``"placebo12"``, ``"shuffled12"``, or a list whose
+            entries are ids of packaged roles or paths of the user's own role files (``.md``, ``.yaml``, ``.yml``).
         seed: Read by ``"shuffled12"`` only.
 
     Raises:
@@ -81,18 +67,7 @@ def roles_for(roster: str | Sequence[str | Path], *, seed: int = 0) -> tuple[Rol
         >>> len(roles_for("all20"))
         20
     """
-    if isinstance(roster, str):
-        if roster == "default12":
-            return tuple(_role(name) for name in DEFAULT12)
-        if roster == "all20":
-            return tuple(_role(name) for name in (*DEFAULT12, *OPTIONAL8))
-        if roster == "shuffled12":
-            return shuffled_roles(seed)
-        raise ConfigError(f'unknown roster "{roster}"', hint=f"{nearest(roster, ROSTERS)} Or give a list of role ids.")
-    return tuple(
-        load_role(Path(entry)) if isinstance(entry, Path) or entry.endswith(ROLE_FILES) else _role(entry)
-        for entry in roster
-    )
+    return SHELF.roster(roster, seed=seed) if isinstance(roster, str) else SHELF.members(roster)
 
 
 def placebo_roles(n: int) -> tuple[Role, ...]:
@@ -107,7 +82,7 @@ def placebo_roles(n: int) -> tuple[Role, ...]:
     """
     if not 1 <= n <= len(PLACEBO12):
         raise ConfigError(f"{n} placebo roles were asked for", hint=f"Ask for 1 to {len(PLACEBO12)}.")
-    return tuple(_role(name) for name in PLACEBO12[:n])
+    return SHELF.members(PLACEBO12[:n])
 
 
 def shuffled_roles(seed: int) -> tuple[Role, ...]:
@@ -140,4 +115,17 @@ def role_prompt_hashes() -> dict[str, str]:
         >>> len(role_prompt_hashes())
         33
     """
-    return {name: sha256_hex(package_text(_file_of(name)).encode()) for name in _KNOWN}
+    return SHELF.prompt_hashes()
+
+
+SHELF = Shelf(
+    application="valuation",
+    known=(*DEFAULT12, *OPTIONAL8, GENERALIST, *PLACEBO12),
+    rosters={
+        "default12": _roster(*DEFAULT12),
+        "all20": _roster(*DEFAULT12, *OPTIONAL8),
+        "placebo12": _roster(*PLACEBO12),
+        "shuffled12": shuffled_roles,
+    },
+)
+"""What ships with this application, and the rosters that panels may name."""
