@@ -1,4 +1,4 @@
-"""Promises of the rules for probabilities, distributions and votes, over the registries."""
+"""Promises of the rules for probabilities and votes, over the registries."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from consilience.aggregation.distributions import DISTRIBUTION_RULES, DistributionRule
 from consilience.aggregation.location import FloatArray
 from consilience.aggregation.probabilities import PROBABILITY_RULES, ProbabilityRule
 from consilience.aggregation.votes import VOTE_RULES, VoteRule
@@ -19,14 +18,6 @@ SEEDS = st.integers(0, 2**32 - 1)
 PROBABILITIES = st.lists(st.floats(0, 1), min_size=1, max_size=12).map(lambda p: np.array(p, dtype=np.float64))
 OPTIONS = ("o1", "o2", "o3", "o4")
 BALLOTS = st.lists(st.sampled_from(OPTIONS), min_size=1, max_size=15)
-
-
-def _shares(weights: list[int]) -> list[float]:
-    return [weight / sum(weights) for weight in weights]
-
-
-ROWS = st.lists(st.integers(0, 1000), min_size=4, max_size=4).filter(any).map(_shares)
-PANELS = st.lists(ROWS, min_size=1, max_size=12).map(lambda rows: np.array(rows, dtype=np.float64))
 
 
 def names(n: int) -> tuple[str, ...]:
@@ -51,27 +42,6 @@ def test_probability_rules_keep_what_they_declare(rule: ProbabilityRule, p: Floa
     assert p.min() <= made.value <= p.max()
     assert rule(probabilities=np.full(p.size, p[0]), seats=seats).value == p[0]
     assert rule(probabilities=1 - p, seats=seats).value == pytest.approx(1 - made.value, abs=1e-12)
-
-
-@pytest.mark.parametrize("rule", list(DISTRIBUTION_RULES), ids=lambda rule: rule.name)
-@BRIEF
-@given(p=PANELS, seed=SEEDS)
-def test_distribution_rules_keep_what_they_declare(rule: DistributionRule, p: FloatArray, seed: int) -> None:
-    assert rule.order_invariant
-    assert rule.unanimity
-    assert rule.within_range
-    assert rule.marginal
-    seats, order, turned = names(len(p)), shuffle(len(p), seed), shuffle(4, seed)
-    made = rule(probabilities=p, options=OPTIONS, seats=seats)
-    assert rule(probabilities=p[order], options=OPTIONS, seats=tuple(seats[i] for i in order)) == made
-    other = rule(probabilities=p[:, turned], options=tuple(OPTIONS[i] for i in turned), seats=seats)
-    assert other.probabilities == made.probabilities
-    pooled = np.array(list(made.probabilities.values()))
-    assert (p.min(axis=0) <= pooled).all()
-    assert (pooled <= p.max(axis=0)).all()
-    assert made.total == pytest.approx(1.0, abs=1e-12)
-    alike = rule(probabilities=np.tile(p[0], (len(p), 1)), options=OPTIONS, seats=seats)
-    assert list(alike.probabilities.values()) == p[0].tolist()
 
 
 @pytest.mark.parametrize("rule", list(VOTE_RULES), ids=lambda rule: rule.name)

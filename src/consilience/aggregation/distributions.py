@@ -27,8 +27,9 @@ class Pooled:
         probabilities: By option id, in the question's order; each in [0, 1].
         total: Their sum. Each is rounded on its own and none is moved to mend the sum, so it is 1 up to rounding.
         weights: Share of each seat, sum 1, in order of seat id.
-        flags: What happened beyond the rule's name, such as ``single_agent``.
+        flags: What happened beyond the rule's name, such as ``single_agent`` or ``clipped``.
         n: Seats that entered.
+        clips: How many of the seats' probabilities the rule moved to its limits before pooling.
     """
 
     probabilities: dict[str, float]
@@ -36,6 +37,7 @@ class Pooled:
     weights: dict[str, float]
     flags: tuple[str, ...]
     n: int
+    clips: int = 0
 
 
 class DistributionRule(ABC):
@@ -63,8 +65,8 @@ class DistributionRule(ABC):
         """The name in the registry and in every prediction row."""
 
     @abstractmethod
-    def _combine(self, p: FloatArray) -> tuple[list[float], FloatArray, tuple[str, ...]]:
-        """Return a probability per option, weights and flags; rows are in order of seat id."""
+    def _combine(self, p: FloatArray) -> tuple[list[float], int]:
+        """Return a probability per option and how many entries were clipped; rows are in order of seat id."""
 
     def __call__(self, *, probabilities: FloatArray, options: tuple[str, ...], seats: tuple[str, ...]) -> Pooled:
         """Return the pool of the seats that answered; a single seat's is its own, flagged ``single_agent``.
@@ -92,13 +94,14 @@ class DistributionRule(ABC):
                     hint="Reject it where answers are read; a seat without a valid answer is absent.",
                 )
         names = tuple(seats[i] for i in order)
-        values, shares, flags = self._combine(probabilities[order])
+        values, clips = self._combine(probabilities[order])
         return Pooled(
             probabilities=dict(zip(options, values, strict=True)),
             total=math.fsum(values),
-            weights=dict(zip(names, shares.tolist(), strict=True)),
-            flags=("single_agent", *flags) if len(names) == 1 else flags,
+            weights=dict.fromkeys(names, 1.0 / len(names)),
+            flags=(*(("single_agent",) if len(names) == 1 else ()), *(("clipped",) if clips else ())),
             n=len(names),
+            clips=clips,
         )
 
 
@@ -116,12 +119,45 @@ class LinearPool(DistributionRule):
 
     name: ClassVar[str] = "linear_pool"
 
-    def _combine(self, p: FloatArray) -> tuple[list[float], FloatArray, tuple[str, ...]]:
-        return [statistics.mean(column.tolist()) for column in p.T], np.full(len(p), 1.0 / len(p)), ()
+    def _combine(self, p: FloatArray) -> tuple[list[float], int]:
+        return [statistics.mean(column.tolist()) for column in p.T], 0
+
+
+@dataclass(frozen=True)
+class LogarithmicPool(DistributionRule):
+    """The geometric mean of each option's probabilities, divided by their sum; of two options it pools the odds.
+
+    A single 0 would be a veto, so that seats' probabilities are clipped to ``[clip, 1 - clip]`` first, counted. Seats
+    that all say the same are not pooled: their distribution stands as it is. The sum makes every option depend on the
+    others, and can lift an option above what any seat gave it.
+
+    Reference: Genest & Zidek 1986.
+
+    Example:
+        >>> made = LogarithmicPool()(probabilities=np.array([[0.8, 0.2], [0.5, 0.5]]), options=("x", "y"),
+        ...                          seats=("a", "b"))
+        >>> round(made.probabilities["x"], 6), made.clips
+        (0.666667, 0)
+    """
+
+    name: ClassVar[str] = "logarithmic_pool"
+    within_range: ClassVar[bool] = False
+    marginal: ClassVar[bool] = False
+    clip: float = 0.005
+
+    def _combine(self, p: FloatArray) -> tuple[list[float], int]:
+        if (p == p[0]).all():
+            return p[0].tolist(), 0
+        kept = np.clip(p, self.clip, 1.0 - self.clip)
+        # math.log, as numpy's may differ in the last bit by position.
+        means = [math.fsum(map(math.log, column)) / len(kept) for column in kept.T.tolist()]
+        shares = [math.exp(mean - max(means)) for mean in means]
+        total = math.fsum(shares)
+        return [share / total for share in shares], int((kept != p).sum())
 
 
 DISTRIBUTION_RULES: Final[Registry[DistributionRule]] = Registry(
-    "distribution rule", (LinearPool(),), group="consilience.distribution_rules"
+    "distribution rule", (LinearPool(), LogarithmicPool()), group="consilience.distribution_rules"
 )
 
 DEFAULT_DISTRIBUTION_RULE: Final = "linear_pool"

@@ -22,7 +22,7 @@ RULES: dict[Kind, tuple[str, ...]] = {
         "mixture",
     ),
     "probability": ("median",),
-    "distribution": ("linear_pool",),
+    "distribution": ("linear_pool", "logarithmic_pool"),
     "choice": ("plurality",),
 }
 """Names for the help, which may load no rule."""

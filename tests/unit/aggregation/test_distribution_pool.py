@@ -5,7 +5,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from consilience.aggregation.distributions import DEFAULT_DISTRIBUTION_RULE, DISTRIBUTION_RULES, LinearPool
+from consilience.aggregation.distributions import (
+    DEFAULT_DISTRIBUTION_RULE,
+    DISTRIBUTION_RULES,
+    LinearPool,
+    LogarithmicPool,
+)
 from consilience.errors import DataError, QuorumError
 
 OPTIONS = ("x", "y", "z")
@@ -62,3 +67,12 @@ def test_what_is_no_distribution_is_refused(p: np.ndarray, options: tuple[str, .
 
 def test_the_default_is_registered() -> None:
     assert DEFAULT_DISTRIBUTION_RULE in DISTRIBUTION_RULES
+
+
+def test_the_logarithmic_pool_divides_geometric_means_by_their_sum_and_counts_its_clips() -> None:
+    made = LogarithmicPool()(probabilities=P, options=OPTIONS, seats=SEATS)
+    means = [(0.2 * 0.1 * 0.6) ** (1 / 3), (0.3 * 0.1 * 0.4) ** (1 / 3), (0.5 * 0.8 * 0.005) ** (1 / 3)]
+    assert list(made.probabilities.values()) == pytest.approx([mean / sum(means) for mean in means], rel=1e-12)
+    assert (made.clips, made.flags) == (1, ("clipped",))
+    alike = LogarithmicPool()(probabilities=np.array([[1.0, 0, 0]] * 2), options=OPTIONS, seats=("a", "b"))
+    assert (list(alike.probabilities.values()), alike.clips) == ([1.0, 0.0, 0.0], 0)
