@@ -33,13 +33,9 @@ from consilience.models.calls import Stop
 from consilience.models.prices import Catalogue, load_catalogue
 from consilience.registry import nearest
 
-ARMS: Final = {
-    ("default", "independent"): "F_independent",
-    ("default", "debate"): "G_debate",
-    ("generalist", "independent"): "E_single",
-}
-PANELS: Final = ("default", "generalist")
-PROTOCOLS: Final = ("independent", "debate")
+ARMS: Final = {"independent": "F_independent", "debate": "G_debate"}
+ALONE: Final = ("generalist", "E_single")
+"""The panel of one agent, and its arm."""
 RUN_ID_HASH: Final = 10
 
 P = ParamSpec("P")
@@ -51,7 +47,7 @@ class Terms:
     """How a question is asked.
 
     Attributes:
-        panel: ``default`` (the generic five) or ``generalist`` (one agent alone).
+        panel: A packaged panel by name, or a YAML file of the user's.
         protocol: ``independent`` or ``debate``.
         rounds: Rounds of debate; None takes the protocol's own.
         committee: How models are given to roles, or one model id for all.
@@ -97,6 +93,7 @@ def prepare(item: Item, terms: Terms) -> tuple[Job, Orders]:
         tier=terms.tier,
         split=None,
         seed=terms.seed,
+        panel=terms.panel,
         live=terms.live,
     )
     plan = make_plan(GENERAL, [item], choices, catalogue=terms.catalogue)
@@ -109,13 +106,11 @@ def prepare(item: Item, terms: Terms) -> tuple[Job, Orders]:
 
 
 def _arm(terms: Terms) -> str:
-    for word, known, what in ((terms.panel, PANELS, "panel"), (terms.protocol, PROTOCOLS, "protocol")):
-        if word not in known:
-            raise ConfigError(f'unknown {what} "{word}"', hint=nearest(word, known))
-    arm = ARMS.get((terms.panel, terms.protocol))
-    if arm is None:
-        raise PlanError("a generalist alone has nobody to debate with", hint="Use the default panel.")
-    return arm
+    if terms.protocol not in ARMS:
+        raise ConfigError(f'unknown protocol "{terms.protocol}"', hint=nearest(terms.protocol, ARMS))
+    if terms.protocol == "debate" and len(GENERAL.roles_for(terms.panel, terms.seed)) == 1:
+        raise PlanError("one agent alone has nobody to debate with", hint="Use a panel of several roles.")
+    return ALONE[1] if terms.panel == ALONE[0] else ARMS[terms.protocol]
 
 
 async def aask(  # noqa: PLR0913 - a question's options are its parameters
@@ -128,7 +123,7 @@ async def aask(  # noqa: PLR0913 - a question's options are its parameters
     scale: Literal["log", "linear"] = "linear",
     lower: float | None = None,
     upper: float | None = None,
-    panel: str = "default",
+    panel: str | Path = "default",
     protocol: str = "independent",
     rounds: int | None = None,
     model: str | None = None,
@@ -159,7 +154,8 @@ async def aask(  # noqa: PLR0913 - a question's options are its parameters
         scale: For estimates: ``log`` for positive quantities such as prices, else ``linear``.
         lower: For estimates: smallest admissible value.
         upper: For estimates: largest admissible value.
-        panel: ``default`` (the generic five) or ``generalist`` (one agent alone).
+        panel: ``default`` (the generic five), ``generalist`` (one agent alone), another packaged panel, or a YAML
+            file of your own that lists its roles.
         protocol: ``independent`` or ``debate``.
         rounds: Rounds of debate; None takes the protocol's own.
         model: One model for all seats, instead of a committee; ``local`` speaks without ``live``.
@@ -200,7 +196,7 @@ async def aask(  # noqa: PLR0913 - a question's options are its parameters
     item = item_of(asked, today=datetime.now(UTC).date() if today is None else today)
     said = None if max_spend_usd is None else amount_nano(str(max_spend_usd), where="max_spend_usd")
     terms = Terms(
-        panel=panel,
+        panel=str(panel),
         protocol=protocol,
         rounds=rounds,
         committee=model or committee,

@@ -30,7 +30,12 @@ def ask(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
     documents: Annotated[
         list[Path] | None, typer.Option("--context", help="A document that everybody reads, UTF-8 text; repeat it.")
     ] = None,
-    panel: Annotated[str, typer.Option(help="default (five members) or generalist (one agent).")] = "default",
+    panel: Annotated[
+        str,
+        typer.Option(
+            help="default (five members), generalist (one agent), another of consilience roles, or a YAML file."
+        ),
+    ] = "default",
     protocol: Annotated[str, typer.Option(help="independent or debate.")] = "independent",
     rounds: Annotated[int | None, typer.Option(min=1, help="Rounds of debate; by default two.")] = None,
     model: Annotated[str | None, typer.Option(help="One model for all seats, instead of a committee.")] = None,

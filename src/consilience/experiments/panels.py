@@ -177,9 +177,7 @@ def panel_spec(panel: str | Path, *, application: str) -> PanelSpec:
         return load_yaml(Path(panel), PanelSpec)
     known = packaged_panels(application)
     if str(panel) not in known:
-        raise ConfigError(
-            f'unknown {application} panel "{panel}"', hint=f"{nearest(str(panel), known)} Or give a YAML file."
-        )
+        raise ConfigError(f'unknown panel "{panel}"', hint=f"{nearest(str(panel), known)} Or give a YAML file.")
     return known[str(panel)]
 
 
