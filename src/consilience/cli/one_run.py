@@ -41,6 +41,7 @@ class Asked:
     Attributes:
         arm: Name of a treatment.
         rounds: Rounds of deliberation; None keeps the treatment's own.
+        panel: Who answers, by name or file; None for the treatment's own panel.
         model: One model for all seats; None for a committee.
         run_id: Chosen name of the run; None derives it from the plan.
         drop_empty_seats: Leave out seats that see one section at most.
@@ -53,6 +54,7 @@ class Asked:
 
     arm: str
     rounds: int | None
+    panel: str | None
     model: str | None
     run_id: str | None
     drop_empty_seats: bool
@@ -74,6 +76,7 @@ def _plan(asked: Asked, items: Sequence[Item]) -> Plan:
         tier=settings.tier,
         split=asked.wanted.split,
         seed=settings.seed,
+        panel=asked.panel,
         drop_empty_seats=asked.drop_empty_seats,
         live=asked.live,
         oracle=asked.oracle,

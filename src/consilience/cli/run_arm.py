@@ -25,6 +25,10 @@ def run_arm(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
         typer.Option(help="Treatment: E_single, F_independent, G_debate, G_fullview.", show_default=False),
     ],
     rounds: Annotated[int | None, typer.Option(min=1, help="Rounds of debate; by default the arm's own.")] = None,
+    panel: Annotated[
+        str | None,
+        typer.Option(help="Who answers, instead of the arm's own: a name (consilience roles) or a YAML file."),
+    ] = None,
     committee: Annotated[
         str | None,
         typer.Option(help="How models are given to roles: mixed_random (default), all_anthropic, all_openai."),
@@ -85,6 +89,7 @@ def run_arm(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
     asked = Asked(
         arm=arm,
         rounds=rounds,
+        panel=panel,
         model=model,
         run_id=run_id,
         drop_empty_seats=drop_empty_seats,
