@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from consilience.cli import asking, data, demo, evaluating, rosters, run_arm, runs, vendors
+from consilience.cli import asking, data, demo, evaluating, fitting, rosters, run_arm, runs, vendors
 from consilience.cli.console import note, outspoken
 from consilience.cli.failures import report
 from consilience.cli.place import Place
@@ -36,6 +36,7 @@ app.command("replay", epilog="Example: consilience replay _E_single-validation-0
 app.command("recompute", epilog="Example: consilience recompute _F_independent-test-0123456789 --aggregation mean")(
     runs.recompute
 )
+app.command("fit-weights", epilog=fitting.EXAMPLE)(fitting.fit_weights)
 app.command("verify", epilog="Example: consilience verify _E_single-validation-0123456789")(runs.verify)
 app.command("ledger", epilog="Example: consilience ledger _G_debate_r2-test-0123456789 --by role --export ledger.csv")(
     runs.ledger

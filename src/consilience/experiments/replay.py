@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from consilience.aggregation.answers import answer_columns, rule_names
+from consilience.aggregation.answers import FittedPanel, answer_columns, rule_names
 from consilience.core.answers import CritiqueSet
 from consilience.core.deliberation import Standing, Table, present
 from consilience.core.outcomes import Answered, Failed, outcome_from_json
@@ -22,6 +22,7 @@ from consilience.errors import (
     FinalModelError,
     IntegrityError,
     ModelError,
+    PlanError,
     TransientModelError,
     UnreachedModelError,
     reason,
@@ -32,6 +33,7 @@ from consilience.experiments.plan import Application, Plan
 from consilience.experiments.protocol import Frozen, read_frozen
 from consilience.experiments.runner import run_arm
 from consilience.experiments.transcript import aggregate
+from consilience.experiments.weights import Weights, refuse_in_sample, seat_weights
 from consilience.journal.events import AttemptError, AttemptResponse
 from consilience.journal.reader import RunState, expand, fold
 from consilience.models.base import Model
@@ -165,17 +167,25 @@ def recorded_items(folder: Path, plan: Plan) -> list[Item]:
     return items
 
 
-def recompute(folder: Path, *, aggregation: str) -> pl.DataFrame:
+def recompute(folder: Path, *, aggregation: str, weights: Weights | None = None) -> pl.DataFrame:
     """Return a run's answers under one rule, from recorded answers alone: item_id, aggregation, n_answered, numbers.
 
     Items without a quorum have null numbers; items of a kind that the rule does not serve have no row.
 
+    Args:
+        folder: The run folder.
+        aggregation: Name of the rule.
+        weights: Frozen weights for the fitted rules; None gives them equal weights.
+
     Raises:
         ConfigError: No rule of this name serves the run's questions.
+        PlanError: The weights were fitted on these very items, or hold none for this panel.
         IntegrityError: The record was changed.
     """
     plan, state = read_frozen(folder).plan, fold(folder)
     items = recorded_items(folder, plan)
+    if weights is not None:
+        refuse_in_sample(weights, items=plan.items, split=plan.split)
     known = {name for item in items for name in rule_names(item.question.kind)}
     if aggregation not in known:
         raise ConfigError(f'unknown aggregation rule "{aggregation}"', hint=nearest(aggregation, known))
@@ -184,14 +194,16 @@ def recompute(folder: Path, *, aggregation: str) -> pl.DataFrame:
     for item in items:
         if item.question.id not in state.items_finished or aggregation not in rule_names(item.question.kind):
             continue
-        table = _final_table(state, item.question.id, tuple(seat.label for seat in plan.seats(item.question.id)))
+        seats = {seat.label: seat.role.id for seat in plan.seats(item.question.id)}
+        table = _final_table(state, item.question.id, tuple(seats))
+        fitted = None if weights is None else _fitted(weights, plan, item, seats)
         columns |= dict.fromkeys(answer_columns(item.question))
         row: dict[str, Any] = {
             "item_id": item.question.id,
             "aggregation": aggregation,
             "n_answered": len(present(table)),
         }
-        for made in aggregate(item, table):
+        for made in aggregate(item, table, fitted):
             if made.rule == aggregation:
                 row |= made.cells
         rows.append(row)
@@ -199,6 +211,19 @@ def recompute(folder: Path, *, aggregation: str) -> pl.DataFrame:
     return pl.DataFrame(
         rows, schema={"item_id": pl.String, "aggregation": pl.String, "n_answered": pl.Int64, **numbers}
     )
+
+
+def _fitted(weights: Weights, plan: Plan, item: Item, seats: Mapping[str, str]) -> FittedPanel:
+    found = seat_weights(
+        weights, arm=plan.arm, committee=plan.committee, models=plan.models, question=item.question, seats=seats
+    )
+    if found is None:
+        known = ", ".join(sorted({f"{panel.arm} by {', '.join(panel.models)}" for panel in weights.panels}))
+        raise PlanError(
+            f"the weights hold nothing for {plan.arm} by {', '.join(plan.models)} on questions like {item.question.id}",
+            hint=f"They are of {known}.",
+        )
+    return found
 
 
 def _final_table(state: RunState, item_id: str, seats: tuple[str, ...]) -> Table:

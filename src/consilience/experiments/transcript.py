@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from consilience.aggregation.answers import AnswerRow, aggregate_answers, answer_columns, rule_names
+from consilience.aggregation.answers import AnswerRow, FittedPanel, aggregate_answers, answer_columns, rule_names
 from consilience.core.deliberation import Deliberation, Table, has_quorum, present
 from consilience.core.outcomes import outcome_to_json
 from consilience.core.packet import Item
@@ -53,9 +53,9 @@ def totals(records: Sequence[TurnRecord]) -> Totals:
     )
 
 
-def aggregate(item: Item, table: Table) -> list[AnswerRow]:
-    """Return a row per rule; empty when the quorum does not hold."""
-    return aggregate_answers(item.question, present(table)) if has_quorum(table) else []
+def aggregate(item: Item, table: Table, fitted: FittedPanel | None = None) -> list[AnswerRow]:
+    """Return a row per rule, under what validation taught about the seats; empty when the quorum does not hold."""
+    return aggregate_answers(item.question, present(table), fitted) if has_quorum(table) else []
 
 
 def status_of(table: Table) -> str:

@@ -1,0 +1,106 @@
+"""``consilience fit-weights``: from finished validation runs to weights that are applied unchanged afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from consilience.cli.console import Grid, counted, number, show
+from consilience.cli.place import Json, Place, place_of, titled
+
+if TYPE_CHECKING:
+    from consilience.experiments.weights import PanelWeights
+
+EXAMPLE = "Example: consilience fit-weights _F_independent-validation-0123456789"
+
+
+def fit_weights(
+    context: typer.Context,
+    runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Finished runs on the validation split.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Where to freeze them; by default results/aggregation_weights.json.")
+    ] = None,
+    questions: Annotated[Path | None, typer.Option(help="JSONL file that holds the truths of question sets.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Fit the weights of the fitted rules on validation runs and freeze them, with 0 calls."""
+    import consilience  # noqa: PLC0415 - reads the installed distribution
+    from consilience.experiments.fitting import fit_weights as fitted  # noqa: PLC0415 - heavy
+    from consilience.experiments.weights import FILE, write_weights  # noqa: PLC0415 - the same
+
+    place = place_of(context)
+    folders = [place.recorded_run(run) for run in dict.fromkeys(runs)]
+    weights = fitted(
+        folders, truths=_truths(place, questions, _asked(folders)), package_version=consilience.__version__
+    )
+    path = out or place.root / "results" / FILE
+    write_weights(weights, path)
+    rows = [row for panel in weights.panels for row in _rows(panel)]
+    show(
+        {**weights.model_dump(mode="json"), "file": str(path), "calls": 0},
+        Grid(
+            ("arm", "role", "answers", "variance", "t scale", "stacking", "stacking_nnls"),
+            tuple(rows),
+            words=2,
+        ),
+        *(line for panel in weights.panels for line in _remarks(panel)),
+        f"fitted on {', '.join(titled(folder) for folder in folders)}, 0 calls",
+        f"weights {weights.sha256[:12]} in {path}; they are applied to other splits only",
+        as_json=as_json,
+    )
+
+
+def _asked(folders: Sequence[Path]) -> set[str]:
+    from consilience.experiments.protocol import read_frozen  # noqa: PLC0415 - heavy
+
+    return {item for folder in folders for item in read_frozen(folder).plan.items}
+
+
+def _truths(place: Place, questions: Path | None, asked: Collection[str]) -> dict[str, float]:
+    """Return what the items asked turned out to be, as far as the project's tables and the question file tell."""
+    import polars as pl  # noqa: PLC0415 - heavy
+
+    from consilience.experiments.questions import read_questions  # noqa: PLC0415 - the same
+    from consilience.valuation.schema import read_analytic  # noqa: PLC0415 - the same
+
+    known: dict[str, float] = {}
+    for study in (place.project, place.town):
+        if study.analytic.is_file():
+            sales = read_analytic(study.analytic).filter(pl.col("tx_id").is_in(list(asked)))
+            known |= dict(zip(sales["tx_id"].to_list(), sales["price"].to_list(), strict=True))
+    items = [] if questions is None else read_questions(questions)
+    told = {item.question.id: item.truth for item in items}
+    return known | {name: float(truth) for name, truth in told.items() if isinstance(truth, int | float)}
+
+
+def _rows(panel: PanelWeights) -> list[tuple[str, ...]]:
+    numbers = panel.numbers
+    if numbers is None:
+        return []
+    found: list[tuple[str, ...]] = []
+    for role in panel.roles:
+        one: Any = numbers.roles.get(role)
+        cells = (
+            ("0", *("–",) * 4)
+            if one is None
+            else (str(one.rows), *map(number, (one.variance, one.scale, one.stacking, one.stacking_nnls)))
+        )
+        found.append((panel.arm, role, *cells))
+    return found
+
+
+def _remarks(panel: PanelWeights) -> list[str]:
+    numbers = panel.numbers
+    if numbers is None:
+        return []
+    complete = counted(numbers.complete_rows, "item")
+    lines = [f"{panel.arm}: the stacks rest on {complete} of {numbers.items:,} that every role answered"]
+    if numbers.nnls_sum is not None:
+        lines.append(f"{panel.arm}: stacking_nnls weights had the sum {numbers.nnls_sum:.4f} before they were divided")
+    if numbers.error_variance:
+        told = ", ".join(f"{rule} {number(value)}" for rule, value in numbers.error_variance.items())
+        lines.append(f"{panel.arm}: variance of the pooled error in sample: {told}")
+    return [*lines, *(f"{panel.arm}: {flag.replace('_', ' ')}" for flag in numbers.flags)]

@@ -1,0 +1,138 @@
+"""From finished validation runs to frozen weights. Answers of any other split are refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from consilience.aggregation.fitting import fit_numbers
+from consilience.core.question import Question
+from consilience.errors import DataError, PlanError
+from consilience.experiments.plan import Plan
+from consilience.experiments.protocol import read_frozen
+from consilience.experiments.replay import recorded_items
+from consilience.experiments.verification import verify_run
+from consilience.experiments.weights import FITTED_SPLIT, PanelWeights, Weights, WeightSource
+
+TRANSCRIPTS = "transcripts"
+
+
+@dataclass
+class _Pile:
+    """The answers of one panel to questions of one sort, by item and role."""
+
+    plan: Plan
+    question: Question
+    roles: tuple[str, ...]
+    points: dict[str, dict[str, float]] = field(default_factory=dict)
+
+
+def fit_weights(folders: Sequence[Path], *, truths: Mapping[str, float], package_version: str) -> Weights:
+    """Return the weights that finished validation runs teach: one entry per panel and sort of question.
+
+    Single seats and kinds without fitted rules teach nothing and are passed over. Runs of one panel are taken together.
+
+    Args:
+        folders: Run folders.
+        truths: What each item turned out to be, in its unit.
+        package_version: To be named in the artefact.
+
+    Raises:
+        PlanError: A run belongs to another split than validation, two panels of one arm differ, or there is nothing to
+            fit.
+        DataError: A run is not finished, an item has no truth, or two runs of one panel share an item.
+        IntegrityError: A run is not what was recorded.
+    """
+    sources: list[WeightSource] = []
+    piles: dict[tuple[Any, ...], _Pile] = {}
+    for folder in sorted(folders, key=lambda folder: folder.name):
+        plan = read_frozen(folder).plan
+        if plan.split != FITTED_SPLIT:
+            raise PlanError(
+                f"{folder.name} is of the split {plan.split}; weights are fitted on {FITTED_SPLIT} only",
+                hint="Run the arm with --split validation and fit on that run.",
+            )
+        sources.append(WeightSource(run_id=folder.name, journal_head=_head(folder), items=dict(plan.items)))
+        for item in recorded_items(folder, plan):
+            _take(piles, plan, item.question, _transcript(folder, item.question.id))
+    panels = [_fitted(pile, truths) for _, pile in sorted(piles.items(), key=lambda each: repr(each[0]))]
+    if not panels:
+        raise PlanError(
+            "there is nothing to fit: no run has a panel that answered with numbers",
+            hint="Fit on validation runs of arms with several seats.",
+        )
+    return Weights(package_version=package_version, sources=tuple(sources), panels=tuple(panels)).sealed()
+
+
+def _head(folder: Path) -> str:
+    """Return the head of a finished run that is what was recorded."""
+    checked = verify_run(folder)
+    error = checked.error()
+    read = [each for each in checked.files if not each.derived or each.file.startswith(TRANSCRIPTS)]
+    if error is not None and (read or not checked.journal.ok):
+        raise error
+    if not checked.journal.finished or checked.journal.head is None:
+        raise DataError(f"{folder.name} is not finished", hint="The run's own command finishes it.")
+    return checked.journal.head
+
+
+def _transcript(folder: Path, item_id: str) -> Any:
+    return json.loads((folder / TRANSCRIPTS / f"{item_id}.json").read_bytes())
+
+
+def _take(piles: dict[tuple[Any, ...], _Pile], plan: Plan, question: Question, told: Any) -> None:
+    """Put the final answers to one item on the pile of its panel."""
+    role_of = {seat["seat"]: seat["role"] for seat in told["committee"]}
+    final = {row["seat"]: row["answer"] for row in told["final"]}
+    roles = [role_of.get(seat) for seat in final]
+    if question.kind != "estimate" or len(set(roles)) < max(2, len(told["final"])) or None in roles:
+        return
+    names = tuple(sorted(str(role) for role in roles))
+    key = (plan.arm, plan.committee, plan.models, question.kind, question.scale, question.unit)
+    pile = piles.setdefault(key, _Pile(plan, question, names))
+    if pile.roles != names:
+        raise PlanError(
+            f"the panels of two runs of {plan.arm} differ in {', '.join(sorted({*pile.roles} ^ {*names}))}",
+            hint="Fit on runs of one panel per arm and committee.",
+        )
+    if question.id in pile.points:
+        raise DataError(
+            f"item {question.id} stands in two runs of {plan.arm}", hint="Fit on one run per panel and item."
+        )
+    pile.points[question.id] = {role_of[seat]: answer["point"] for seat, answer in final.items() if answer is not None}
+
+
+def _fitted(pile: _Pile, truths: Mapping[str, float]) -> PanelWeights:
+    items = sorted(pile.points)
+    unknown = [item for item in items if item not in truths]
+    if unknown:
+        raise DataError(
+            f"no truth is known of {', '.join(unknown[:5])}{' …' if len(unknown) > 5 else ''}",
+            hint="Build the table the items were drawn from, or give the questions: --questions FILE.jsonl.",
+        )
+    rows = [[pile.points[item].get(role) for role in pile.roles] for item in items]
+    present = np.array([[value is not None for value in row] for row in rows])
+    points = np.array([[0.0 if value is None else value for value in row] for row in rows])
+    question = pile.question
+    numbers = fit_numbers(
+        points=points,
+        present=present,
+        truth=np.array([truths[item] for item in items]),
+        roles=pile.roles,
+        scale=question.scale,
+    )
+    return PanelWeights(
+        arm=pile.plan.arm,
+        committee=pile.plan.committee,
+        models=pile.plan.models,
+        kind=question.kind,
+        scale=question.scale,
+        unit=question.unit,
+        roles=pile.roles,
+        numbers=numbers,
+    )

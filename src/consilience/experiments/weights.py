@@ -1,0 +1,221 @@
+"""Frozen weights: what validation runs taught each panel, kept in one file and applied unchanged afterwards."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from pydantic import ValidationError
+
+from consilience.aggregation.answers import FittedPanel
+from consilience.aggregation.fitting import FittedNumbers
+from consilience.aggregation.numbers import Scale
+from consilience.core.canonical import tagged_hash
+from consilience.core.question import Kind, Question, Strict
+from consilience.errors import ConfigError, DataError, IntegrityError, PlanError, reason
+from consilience.experiments.storage import write_json
+
+FITTED_SPLIT: Final = "validation"
+"""The only split that weights may come from."""
+FILE: Final = "aggregation_weights.json"
+_SHOWN: Final = 5
+
+
+class WeightSource(Strict):
+    """A run whose answers weights were fitted on.
+
+    Attributes:
+        run_id: Its id.
+        journal_head: Hash of the last record of its finished journal.
+        items: Digest of question and packet by item.
+    """
+
+    run_id: str
+    journal_head: str
+    items: dict[str, str]
+
+
+class PanelWeights(Strict):
+    """What validation taught about one panel on one sort of question.
+
+    Attributes:
+        arm: Label of the arm, rounds spelled out.
+        committee: How models were assigned to roles.
+        models: Model ids the committee drew on; simulated analysts never stand for real models.
+        kind: Of the questions.
+        scale: Of the questions.
+        unit: Of the questions; None where they have none.
+        roles: Everybody who was seated, answered or not.
+        numbers: Of an estimate's roles.
+    """
+
+    arm: str
+    committee: str
+    models: tuple[str, ...]
+    kind: Kind
+    scale: Scale
+    unit: str | None
+    roles: tuple[str, ...]
+    numbers: FittedNumbers | None = None
+
+    def serves(self, question: Question) -> bool:
+        """Return whether the question is of the sort that was fitted."""
+        return (self.kind, self.scale, self.unit) == (question.kind, question.scale, question.unit)
+
+
+class Weights(Strict):
+    """The artefact: fitted on validation, never changed afterwards.
+
+    Attributes:
+        schema_version: Of this form.
+        package_version: That fitted it.
+        split: Where the answers come from.
+        sources: The runs, sorted by id.
+        panels: What was learnt, by panel and sort of question.
+        sha256: Of all the rest; a file that was edited is refused.
+    """
+
+    schema_version: Literal[1] = 1
+    package_version: str
+    split: Literal["validation"] = FITTED_SPLIT
+    sources: tuple[WeightSource, ...]
+    panels: tuple[PanelWeights, ...]
+    sha256: str = ""
+
+    def sealed(self) -> Weights:
+        """Return the artefact with its own hash."""
+        return self.model_copy(update={"sha256": _digest(self.model_dump(mode="json"))})
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    return tagged_hash("weights", {name: value for name, value in content.items() if name != "sha256"})
+
+
+def write_weights(weights: Weights, path: Path) -> str:
+    """Write the artefact and return the SHA-256 of the file.
+
+    Raises:
+        DataError: Other weights are frozen there already, or the folder cannot be written.
+    """
+    if path.exists():
+        frozen = load_weights(path)
+        if frozen.sha256 != weights.sha256:
+            raise DataError(
+                f"{path} holds other weights (sha256 {frozen.sha256[:12]}) and frozen weights are not written over",
+                hint="Write these elsewhere with --out, or move the old file away if nothing was measured with it.",
+            )
+    return write_json(path, weights.model_dump(mode="json"))
+
+
+def load_weights(path: Path) -> Weights:
+    """Return a frozen artefact.
+
+    Raises:
+        ConfigError: The file is missing or is no artefact of this version.
+        IntegrityError: It was changed after it was frozen.
+    """
+    try:
+        content = path.read_bytes()
+        read = json.loads(content)
+        weights = Weights.model_validate_json(content)
+    except (OSError, ValueError, ValidationError, DataError) as error:
+        raise ConfigError(
+            f"{path} holds no weights: {reason(error)}", hint="Fit them with consilience fit-weights."
+        ) from error
+    if _digest(read) != weights.sha256:
+        raise IntegrityError(
+            f"{path} is not what was frozen: its sha256 does not fit its content",
+            hint="Restore it from a copy, or fit the weights again from the same runs.",
+        )
+    return weights
+
+
+def weights_for(
+    weights: Weights, *, arm: str, committee: str, models: Sequence[str], question: Question
+) -> PanelWeights | None:
+    """Return what was learnt about a panel on questions like this one, or None."""
+    wanted = (arm, committee, tuple(models))
+    for panel in weights.panels:
+        if (panel.arm, panel.committee, panel.models) == wanted and panel.serves(question):
+            return panel
+    return None
+
+
+def seat_weights(
+    weights: Weights,
+    *,
+    arm: str,
+    committee: str,
+    models: Sequence[str],
+    question: Question,
+    seats: Mapping[str, str],
+) -> FittedPanel | None:
+    """Return the weights of a panel's seats for one question; None where nothing was fitted for such a panel.
+
+    Args:
+        weights: The frozen artefact.
+        arm: Label of the arm.
+        committee: How models are assigned to roles.
+        models: Model ids the committee draws on.
+        question: What is asked.
+        seats: Role by seat label, of everybody whose answer is aggregated.
+
+    Raises:
+        PlanError: The panel has other roles than the one that was fitted, or a role gave no answer on validation.
+    """
+    found = weights_for(weights, arm=arm, committee=committee, models=models, question=question)
+    if found is None or found.numbers is None:
+        return None
+    if sorted(seats.values()) != sorted(found.roles):
+        odd = sorted(set(seats.values()) ^ set(found.roles)) or sorted(seats.values())
+        raise PlanError(
+            f"the weights of {arm} were fitted on another panel; not on both: {', '.join(odd[:_SHOWN])}",
+            hint="Fit the weights on a validation run of this panel.",
+        )
+    silent = [role for role in found.roles if role not in found.numbers.roles]
+    if silent:
+        raise PlanError(
+            f"the weights of {arm} know nothing of {', '.join(silent)}: no answer on validation",
+            hint="Fit on a validation run in which every role answers, or run without weights.",
+        )
+    return FittedPanel(numbers={seat: found.numbers.roles[role] for seat, role in seats.items()})
+
+
+def refuse_in_sample(weights: Weights, *, items: Mapping[str, str], split: str | None) -> None:
+    """Raise where items were among those that the weights were fitted on.
+
+    Args:
+        weights: The frozen artefact.
+        items: Digest of question and packet by item.
+        split: That the items belong to; on another named split than validation only the very same item counts.
+
+    Raises:
+        PlanError: With the items.
+    """
+    fitted = {name: digest for source in weights.sources for name, digest in source.items.items()}
+    near = split in {None, FITTED_SPLIT}
+    inside = [name for name, digest in items.items() if name in fitted and (near or fitted[name] == digest)]
+    if inside:
+        more = f" and {len(inside) - _SHOWN} more" if len(inside) > _SHOWN else ""
+        raise PlanError(
+            f"in-sample use: the weights were fitted on {', '.join(inside[:_SHOWN])}{more}",
+            hint="Apply them to the test or holdout split; on validation itself they flatter.",
+        )
+
+
+def weights_source(weights: Weights | None, *, arm: str, committee: str, models: Sequence[str]) -> str:
+    """Return what a manifest says of where the fitted rules' weights come from.
+
+    Example:
+        >>> weights_source(None, arm="E_single", committee="all_openai", models=("m",))
+        'none: fitted rules use equal weights'
+    """
+    if weights is None:
+        return "none: fitted rules use equal weights"
+    wanted = (arm, committee, tuple(models))
+    if all((panel.arm, panel.committee, panel.models) != wanted for panel in weights.panels):
+        return f"none for this panel in sha256 {weights.sha256}: fitted rules use equal weights"
+    runs = ", ".join(source.run_id for source in weights.sources)
+    return f"sha256 {weights.sha256}, fitted on {weights.split}: {runs}"
