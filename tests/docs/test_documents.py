@@ -18,7 +18,7 @@ from source_tree import rooms
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
-OFFLINE = ("howto-own-sales.md", "howto-questions.md")
+OFFLINE = ("howto-own-sales.md", "howto-questions.md", "howto-panels.md")
 
 
 def blocks(document: Path, language: str) -> list[str]:
@@ -74,10 +74,12 @@ def test_every_link_in_a_document_leads_to_a_file() -> None:
 
 
 def test_what_a_how_to_shows_is_what_the_examples_hold() -> None:
-    sales, questions = (ROOT / "docs" / name for name in OFFLINE)
+    sales, questions, panels = (ROOT / "docs" / name for name in OFFLINE)
     assert (ROOT / "examples" / "own_sales.yaml").read_text(encoding="utf-8") in blocks(sales, "yaml")
     shown = [line for block in blocks(sales, "text") for line in block.splitlines()]
     assert shown == (ROOT / "examples" / "own_sales.csv").read_text(encoding="utf-8").splitlines()[: len(shown)]
+    assert blocks(panels, "markdown") == [(ROOT / "examples" / "own_role.md").read_text(encoding="utf-8")]
+    assert blocks(panels, "yaml") == [(ROOT / "examples" / "own_panel.yaml").read_text(encoding="utf-8")]
     whole, *others = (json.loads(block) for block in blocks(questions, "json"))
     first = (ROOT / "examples" / "questions.jsonl").read_text(encoding="utf-8").splitlines()[0]
     assert whole == json.loads(first)

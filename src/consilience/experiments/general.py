@@ -17,7 +17,7 @@ SHELF = Shelf(
     application="general",
     known=(
         *("outside_view", "inside_view", "evidence_auditor", "devils_advocate", "calibrator"),
-        *("skeptic", "generalist"),
+        *("skeptic", "generalist", "advocate_yes", "advocate_no", "judge"),
         *("placebo_1", "placebo_2", "placebo_3", "placebo_4", "placebo_5"),
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -19,6 +20,7 @@ from consilience.registry import nearest
 PANELS_FILE = "configs/panels.yaml"
 PANEL_FILES = (".yaml", ".yml")
 ROLE_FILES = (".md", ".yaml", ".yml")
+UNFIT = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 class PanelSpec(BaseModel):
@@ -151,7 +153,7 @@ def packaged_panels(application: str) -> dict[str, PanelSpec]:
 
     Example:
         >>> sorted(packaged_panels("general"))
-        ['default', 'generalist', 'no_skeptic', 'placebo', 'with_skeptic']
+        ['advocates', 'default', 'generalist', 'no_skeptic', 'placebo', 'with_skeptic']
     """
     panels = load_packaged(PANELS_FILE, PanelsFile).panels
     if application not in panels:
@@ -199,6 +201,17 @@ def panel_name(panel: str | Path) -> str:
         ('own_panel.yaml', 'default')
     """
     return Path(panel).name if is_panel_file(panel) else str(panel)
+
+
+def panel_tag(panel: str | Path) -> str:
+    """Return what tells an arm with this panel from the arm with its own, fit for names of runs and files.
+
+    Example:
+        >>> panel_tag("studies/my panel.yaml"), panel_tag("placebo")
+        ('my_panel', 'placebo')
+    """
+    name = panel_name(panel)
+    return UNFIT.sub("_", Path(name).stem if is_panel_file(name) else name)
 
 
 def panel_roles(panel: str | Path, *, shelf: Shelf, seed: int) -> Panel:

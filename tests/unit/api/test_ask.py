@@ -98,6 +98,24 @@ def test_the_same_question_is_answered_from_its_record(tmp_path: Path) -> None:
     assert len({first.run_id, *(other.run_id for other in others)}) == 8
 
 
+def test_a_panel_of_ones_own_is_asked_and_told_by_its_files_name(tmp_path: Path) -> None:
+    (tmp_path / "own_role.md").write_text("---\nid: broker\nview: [D]\n---\nFollow the money.\n")
+    path = tmp_path / "own.yaml"
+    path.write_text("roles: [calibrator, ./own_role.md, skeptic]\n")
+    result = put(tmp_path / "results", panel=path)
+    assert [member.role for member in result.members] == ["calibrator", "broker", "skeptic"]
+    protocol = json.loads((result.folder / "protocol.json").read_bytes())
+    assert protocol["plan"]["treatment"]["panel"] == "own.yaml"
+    assert str(tmp_path) not in json.dumps(protocol["plan"])
+    assert put(tmp_path / "results", panel=str(path)).calls == 0
+    (tmp_path / "own_role.md").write_text("---\nid: broker\nview: [D]\n---\nFollow the people.\n")
+    assert put(tmp_path / "results", panel=path).run_id != result.run_id
+    alone = tmp_path / "alone.yaml"
+    alone.write_text("roles: [calibrator]\n")
+    with pytest.raises(PlanError, match="nobody to debate with"):
+        put(tmp_path, panel=alone, protocol="debate")
+
+
 def test_a_vote_names_winner_share_and_who_differs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     let_speak(monkeypatch, ballots("31332"))
     result = put(tmp_path)
@@ -222,6 +240,7 @@ def _debater(request: Request) -> Reply:
     [
         ({"panel": "defualt"}, ConfigError, 'unknown panel "defualt". Did you mean "default"'),
         ({"protocol": "debat"}, ConfigError, 'Did you mean "debate"'),
+        ({"panel": "nowhere.yaml"}, ConfigError, "cannot read nowhere.yaml"),
         ({"panel": "generalist", "protocol": "debate"}, PlanError, "nobody to debate with"),
         ({"rounds": 2}, PlanError, "has no rounds"),
         ({"model": "gpt-7"}, ConfigError, 'unknown model "gpt-7"'),

@@ -26,12 +26,17 @@ from consilience.experiments.panels import (
     panel_name,
     panel_roles,
     panel_spec,
+    panel_tag,
 )
 from consilience.valuation import roster
 
 SHELVES = {shelf.application: shelf for shelf in (roster.SHELF, general.SHELF)}
 PACKAGED = [(application, name) for application in SHELVES for name in packaged_panels(application)]
 SKEPTIC = "skeptic"
+NOT_OF = {
+    "valuation": {"advocates"},  # who argue yes and no
+    "general": {"shuffled12"},  # all views are one: nothing to permute over
+}
 OWN = "---\nid: broker\nview: [P, C]\n---\nPredict the closing price.\n"
 
 
@@ -66,8 +71,7 @@ def test_packaged_panels_read_no_file_of_the_user() -> None:
 @pytest.mark.parametrize("application", SHELVES)
 def test_every_arms_panel_exists(application: str) -> None:
     named = {one.panel for one in load_packaged("configs/treatments.yaml", Treatments).treatments.values()}
-    shuffled = {"shuffled12"} if application == "general" else set()  # one view only: nothing to permute over
-    assert named - shuffled <= set(packaged_panels(application))
+    assert named - NOT_OF[application] <= set(packaged_panels(application))
 
 
 @pytest.mark.parametrize("application", SHELVES)
@@ -139,6 +143,8 @@ def test_a_users_panel_mixes_roles_of_the_package_and_files_beside_it(tmp_path: 
     assert roster.SHELF.roles_for(str(path), 0) == panel.roles
     assert panel_spec(path, application="valuation").labels == "role"
     assert panel_name(path) == panel_name("own.yaml") == "own.yaml"
+    assert panel_tag(path) == "own"
+    assert panel_tag("../Моя панель (2).yml") == "_2_"
 
 
 def test_a_users_panel_may_begin_with_a_roster(tmp_path: Path) -> None:
