@@ -148,6 +148,7 @@ class RoundSummary:
         jaccard: Mean evidence overlap.
         changed: Revisions that came down to another option or side; None for estimates and where nobody revised.
         n_known: Items with a known truth and an answer; the figures below are of these.
+        revised_known: Revisions on items with a known truth.
         right: Answers that are right; None without a truth.
         right_to_wrong: Revisions that turned wrong; None without a truth.
         wrong_to_right: Revisions that turned right; None without a truth.
@@ -162,6 +163,7 @@ class RoundSummary:
     jaccard: float | None
     changed: int | None
     n_known: int
+    revised_known: int
     right: int | None
     right_to_wrong: int | None
     wrong_to_right: int | None
@@ -261,6 +263,7 @@ def _summary(round_: int, counts: Sequence[RoundCounts]) -> RoundSummary:
         jaccard=_mean([one.state.evidence.jaccard for one in counts]),
         changed=_total([one.changed for one in counts]),
         n_known=len(crowds),
+        revised_known=sum(one.revised for one in counts if one.right_to_wrong is not None),
         right=_total([one.state.right for one in counts]),
         right_to_wrong=_total([one.right_to_wrong for one in counts]),
         wrong_to_right=_total([one.wrong_to_right for one in counts]),
@@ -305,7 +308,7 @@ def _family_told(family: FamilyDiagnostics) -> list[str]:
     for one in rounds[1:]:
         if one.right_to_wrong is not None and one.wrong_to_right is not None:
             turned = f"{one.right_to_wrong} right to wrong, {one.wrong_to_right} wrong to right"
-            lines.append(f"flips in round {one.round}: {turned}, of {one.revised} revisions")
+            lines.append(f"flips in round {one.round}: {turned}, of {one.revised_known} revisions")
         elif one.changed is not None:
             lines.append(f"flips in round {one.round}: {one.changed} of {one.revised} revisions")
     if rounds[-1].jaccard is not None:

@@ -17,48 +17,9 @@ from consilience.aggregation.movement import (
     moves_between,
 )
 from consilience.aggregation.positions import distance, is_right, position, stance, truth_position
-from consilience.core.answers import AnyAnswer, Choice, Distribution, Estimate, OptionProbability, Probability, Quote
-from consilience.core.deliberation import Deliberation, Table, first_table, next_table
-from consilience.core.outcomes import Answered, Failed, Outcome
-from consilience.core.question import Kind, Option, Question
-
-SEATS = ("a", "b", "c")
-OPTIONS = tuple(Option(id=name, label=name) for name in "xyz")
-LOST = Failed(error="TransientModelError", message="overloaded")
-
-
-def shared(cites: tuple[str, ...]) -> dict[str, Any]:
-    return {"evidence_ids": cites, "reasoning_summary": "", "counterarguments": (), "missing_data": ()}
-
-
-def make(kind: Kind, value: Any, *cites: str) -> AnyAnswer:
-    if kind == "estimate":
-        marks: dict[str, Any] = dict.fromkeys(("q05", "q25", "q50", "q75", "q95"), float(value))
-        empty: dict[str, Any] = {"adjustments": (), "key_assumptions": (), "confidence_rationale": ""}
-        return Estimate(point=float(value), **marks, **empty, **shared(cites))
-    if kind == "probability":
-        return Probability(p_yes=value, rationale="", **shared(cites))
-    if kind == "choice":
-        return Choice(choice=value, confidence=0.5, rationale="", **shared(cites))
-    rows = tuple(OptionProbability(option_id=o.id, p=p) for o, p in zip(OPTIONS, value, strict=True))
-    return Distribution(probabilities=rows[::-1], rationale="", **shared(cites))
-
-
-def ask(kind: Kind, scale: Any = "linear") -> Question:
-    return Question(
-        id="q", text="?", kind=kind, scale=scale, options=OPTIONS if kind in {"choice", "distribution"} else ()
-    )
-
-
-def said(kind: Kind, values: tuple[Any, ...]) -> list[Outcome]:
-    return [LOST if value is None else Answered(said_type=kind, said=make(kind, value)) for value in values]
-
-
-def tables(kind: Kind, *rounds: tuple[Any, ...]) -> tuple[Table, ...]:
-    made = [first_table(SEATS, said(kind, rounds[0]))]
-    for round_, values in enumerate(rounds[1:], start=1):
-        made.append(next_table(made[-1], said(kind, values), round_=round_))
-    return tuple(made)
+from consilience.core.answers import Quote
+from consilience.core.question import Kind
+from course_cases import ask, course, deliberation, make
 
 
 def shares(move: Move) -> list[tuple[str, float]]:
@@ -70,7 +31,7 @@ def by_seat(moves: list[Move]) -> dict[str, Move]:
 
 
 def test_who_moved_toward_whom_and_how_much_of_the_gap() -> None:
-    before, after = tables("estimate", (10, 20, 40), (15, 20, 10))
+    before, after = course("estimate", (10, 20, 40), (15, 20, 10))
     moves = by_seat(moves_between(before, after, ask("estimate"), round_=1))
     # a: gap to b 10 -> 5, to c 30 -> 25
     assert moves["a"].distance == 5
@@ -83,22 +44,22 @@ def test_who_moved_toward_whom_and_how_much_of_the_gap() -> None:
 
 
 def test_a_log_scale_measures_ratios() -> None:
-    before, after = tables("estimate", (100, 400, None), (200, 400, None))
-    moves = by_seat(moves_between(before, after, ask("estimate", "log"), round_=1))
+    before, after = course("estimate", (100, 400, None), (200, 400, None))
+    moves = by_seat(moves_between(before, after, ask("estimate", scale="log"), round_=1))
     assert moves["a"].distance == pytest.approx(math.log(2))
     assert shares(moves["a"]) == [("b", 0.5)]
     assert set(moves) == {"a", "b"}
 
 
 def test_moving_away_is_toward_nobody() -> None:
-    before, after = tables("probability", (0.5, 0.8, 0.9), (0.2, 0.8, 0.9))
+    before, after = course("probability", (0.5, 0.8, 0.9), (0.2, 0.8, 0.9))
     move = by_seat(moves_between(before, after, ask("probability"), round_=1))["a"]
     assert move.distance == pytest.approx(0.3)
     assert (move.toward, move.changed) == ((), True)
 
 
 def test_ballots_move_whole() -> None:
-    before, after = tables("choice", ("x", "y", "y"), ("y", "y", "z"))
+    before, after = course("choice", ("x", "y", "y"), ("y", "y", "z"))
     moves = by_seat(moves_between(before, after, ask("choice"), round_=1, truth="y"))
     assert moves["a"].toward == (Toward("b", 1.0), Toward("c", 1.0))
     assert (moves["a"].changed, moves["a"].turned) == (True, "wrong_to_right")
@@ -107,7 +68,7 @@ def test_ballots_move_whole() -> None:
 
 
 def test_distributions_by_total_variation() -> None:
-    before, after = tables("distribution", ((0.6, 0.4, 0.0), (0.0, 1.0, 0.0), None), ((0.2, 0.8, 0.0), (0, 1, 0), None))
+    before, after = course("distribution", ((0.6, 0.4, 0.0), (0.0, 1.0, 0.0), None), ((0.2, 0.8, 0.0), (0, 1, 0), None))
     move = by_seat(moves_between(before, after, ask("distribution"), round_=1, truth="x"))["a"]
     assert move.distance == pytest.approx(0.4)
     assert shares(move) == [("b", round(2 / 3, 9))]
@@ -115,8 +76,8 @@ def test_distributions_by_total_variation() -> None:
 
 
 def test_a_carried_answer_is_no_move_and_a_late_one_neither() -> None:
-    course = Deliberation(tables("probability", (0.2, None, 0.9), (None, 0.6, 0.9), (0.7, 0.7, None)))
-    made = item_diagnostics(ask("probability"), course, truth=1)
+    said = deliberation("probability", (0.2, None, 0.9), (None, 0.6, 0.9), (0.7, 0.7, None))
+    made = item_diagnostics(ask("probability"), said, truth=1)
     first = [move for move in made.moves if move.round == 1]
     assert [(move.seat, move.carried, move.distance) for move in first] == [("a", True, 0.0), ("c", False, 0.0)]
     second = by_seat([move for move in made.moves if move.round == 2])
@@ -125,8 +86,8 @@ def test_a_carried_answer_is_no_move_and_a_late_one_neither() -> None:
 
 
 def test_spread_is_the_kinds_own_and_none_below_two_answers() -> None:
-    course = Deliberation(tables("choice", ("x", None, None), ("x", "y", "y")))
-    made = item_diagnostics(ask("choice"), course)
+    said = deliberation("choice", ("x", None, None), ("x", "y", "y"))
+    made = item_diagnostics(ask("choice"), said)
     assert [state.spread for state in made.rounds] == [None, pytest.approx(1 / 3)]
     assert [state.right for state in made.rounds] == [None, None]
 
@@ -157,8 +118,8 @@ def test_what_counts_as_right(kind: Kind, value: Any, truth: Any, right: bool) -
 def test_positions_and_stances() -> None:
     assert position(make("distribution", (0.5, 0.3, 0.2)), ask("distribution")) == (0.5, 0.3, 0.2)
     assert position(make("choice", "y"), ask("choice")) == truth_position("y", ask("choice")) == (0.0, 1.0, 0.0)
-    assert position(make("estimate", math.e), ask("estimate", "log")) == pytest.approx((1.0,))
-    assert truth_position(math.e, ask("estimate", "log")) == pytest.approx((1.0,))
+    assert position(make("estimate", math.e), ask("estimate", scale="log")) == pytest.approx((1.0,))
+    assert truth_position(math.e, ask("estimate", scale="log")) == pytest.approx((1.0,))
     assert [stance(make("probability", p), ask("probability")) for p in (0.2, 0.5, 0.7)] == ["no", None, "yes"]
     assert stance(make("estimate", 1), ask("estimate")) is None
     assert stance(make("distribution", (0.4, 0.4, 0.2)), ask("distribution")) is None
@@ -187,8 +148,8 @@ def test_quotes_and_adjustments_are_citations_too() -> None:
 
 
 def test_the_record_is_json_with_short_numbers() -> None:
-    course = Deliberation(tables("estimate", (10, 20, 40), (13, 20, 10)))
-    told = item_diagnostics(ask("estimate"), course, truth=10.0).record()
+    said = deliberation("estimate", (10, 20, 40), (13, 20, 10))
+    told = item_diagnostics(ask("estimate"), said, truth=10.0).record()
     assert json.loads(json.dumps(told, allow_nan=False)) == told
     assert told["moves"][0] == {
         "seat": "a",
