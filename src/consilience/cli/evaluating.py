@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +16,9 @@ from consilience.errors import ConfigError, DataError, IntegrityError
 if TYPE_CHECKING:
     import polars as pl
 
-    from consilience.experiments.evaluate import Evaluation
+    from consilience.experiments.evaluation import Evaluation
+    from consilience.experiments.looks import Look
+    from consilience.reports.deviations import Label
     from consilience.reports.scope import Source
     from consilience.reports.tables import Table
     from consilience.valuation.schema import Manifest
@@ -26,6 +28,9 @@ Simulated = Annotated[
     bool, typer.Option("--include-simulated", help="Read simulated and synthetic runs too; their ids begin with _.")
 ]
 Primary = Annotated[str, typer.Option(help="Aggregation rule fixed beforehand.")]
+Again = Annotated[
+    str | None, typer.Option(help="Why test or holdout is looked at once more; kept in results/looks.jsonl.")
+]
 Truths = Annotated[Path | None, typer.Option(help="JSONL file that holds the truths of question sets.")]
 
 
@@ -35,14 +40,18 @@ def evaluate(
     include_simulated: Simulated = False,
     primary: Primary = "median",
     questions: Truths = None,
+    again: Again = None,
     as_json: Json = False,
 ) -> None:
-    """Compare arms: error, coverage, cost, and the difference from the single agent with its interval."""
+    """Compare arms: error, coverage, cost, and the difference from the single agent with its interval.
+
+    Every look at test or holdout is noted in results/looks.jsonl. After the freeze each is looked at once.
+    """
     from consilience.reports.evaluation import main_table, rules_table  # noqa: PLC0415 - heavy
 
-    found = evaluated(
-        place_of(context), runs, include_simulated=include_simulated, primary=primary, questions=questions
-    )
+    place = place_of(context)
+    found = evaluated(place, runs, include_simulated=include_simulated, primary=primary, questions=questions)
+    look = looked(place, found, again=again)
     result = found.evaluation
     main = main_table(result)
     document = {
@@ -58,12 +67,14 @@ def evaluate(
         "arms": main.to_json(),
         "rules": rules_table(result).to_json(),
         "about": main.caption,
-        "warnings": [*result.warnings, *found.notes],
+        "warnings": [*result.warnings, *found.said],
+        "look": None if look is None else look.model_dump(mode="json"),
+        "protocol": [{**vars(label), "protocol": label.kept()} for label in found.labels],
     }
-    show(document, *shown(main), *_remarks(found), as_json=as_json)
+    show(document, *shown(main), *_remarks(found, look), as_json=as_json)
 
 
-def report(
+def report(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
     context: typer.Context,
     runs: Runs = None,
     include_simulated: Simulated = False,
@@ -71,18 +82,28 @@ def report(
     questions: Truths = None,
     output: Annotated[Path | None, typer.Option(help="The page; by default results/report.html.")] = None,
     title: Annotated[str, typer.Option(help="Heading of the page.")] = "Consilience report",
+    again: Again = None,
     as_json: Json = False,
 ) -> None:
-    """Write the comparison of arms as one HTML page that needs nothing else."""
+    """Write the comparison of arms as one HTML page that needs nothing else.
+
+    The page of tables that evaluate has shown is no new look at test or holdout; any other is.
+    """
     place = place_of(context)
     found = evaluated(place, runs, include_simulated=include_simulated, primary=primary, questions=questions)
+    look = looked(place, found, again=again, repeated=True)
     path = output or place.root / "results" / "report.html"
-    write_page(place, found, path, title=title)
+    write_page(place, found, path, title=title, look=look)
     result = found.evaluation
     show(
-        {"report": str(path), "simulated": result.simulated, "run_ids": list(result.run_ids)},
+        {
+            "report": str(path),
+            "simulated": result.simulated,
+            "run_ids": list(result.run_ids),
+            "look": None if look is None else look.model_dump(mode="json"),
+        },
         f"{counted(len(result.overall.arms), 'arm')}{' (simulated)' if result.simulated else ''} in {path}",
-        *_remarks(found),
+        *_remarks(found, look),
         as_json=as_json,
     )
 
@@ -100,6 +121,8 @@ class Found:
         sources: Where the items come from.
         heads: Head hash of each run's journal, which was checked.
         partial: Runs read although they are not finished.
+        labels: How each run stands to the freeze; empty where there is nothing to tell.
+        freeze: Head of the freeze there is; None for none.
     """
 
     evaluation: Evaluation
@@ -110,6 +133,15 @@ class Found:
     sources: tuple[Source, ...]
     heads: dict[str, str]
     partial: tuple[str, ...]
+    labels: tuple[Label, ...]
+    freeze: str | None
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """What must be said of the data and of runs that did not keep to the protocol."""
+        from consilience.reports.deviations import label_warnings  # noqa: PLC0415 - heavy
+
+        return (*self.notes, *label_warnings(self.labels))
 
 
 def evaluated(
@@ -128,12 +160,18 @@ def evaluated(
         IntegrityError: A run's record or predictions are not what was written; run and record are named.
     """
     from consilience.experiments.evaluate import evaluate as evaluate_predictions  # noqa: PLC0415 - heavy
+    from consilience.experiments.frozen import read_freeze  # noqa: PLC0415 - the same
     from consilience.experiments.predictions import load_runs  # noqa: PLC0415 - the same
+    from consilience.reports.deviations import read_label, telling  # noqa: PLC0415 - the same
 
+    frozen = read_freeze(place.root / "results")
+    head = None if frozen is None else frozen.head
     names = [_of_project(place, run) for run in runs or ()]
     loaded = load_runs(place.root / "results", names or None, include_simulated=include_simulated)
     heads, partial = _checked(place, loaded.run_ids)
     truth, notes, sources = _truths(place, questions, set(loaded.predictions["item_id"]))
+    notes += [] if frozen is None else _other_rule(frozen.primary_rules("estimate").values(), primary)
+    labels = [read_label(place.run_folder(run_id), frozen=head) for run_id in loaded.run_ids]
     return Found(
         evaluate_predictions(loaded.predictions, truth, primary=primary),
         loaded.skipped_simulated,
@@ -143,7 +181,43 @@ def evaluated(
         tuple(sources),
         heads,
         partial,
+        telling(labels, frozen=head),
+        head,
     )
+
+
+def _other_rule(frozen: Collection[str], primary: str) -> list[str]:
+    if primary in frozen:
+        return []
+    return [f"The primary rule of the freeze is {' or '.join(frozen)}; {primary} is for exploration."]
+
+
+def looked(place: Place, found: Found, *, again: str | None, repeated: bool = False) -> Look | None:
+    """Note a look at a judged split before it is shown; None for a split that may be looked at freely.
+
+    Args:
+        place: The project.
+        found: What is about to be shown.
+        again: Why a split is looked at once more.
+        repeated: Tables that were shown before are no new look.
+
+    Raises:
+        PlanError: The split was looked at under a freeze before and no reason was given; nothing is changed.
+        DataError: The log cannot be read or written.
+        IntegrityError: A line of the log was changed.
+    """
+    from consilience.cli.running import now  # noqa: PLC0415 - heavy
+    from consilience.core.canonical import tagged_hash  # noqa: PLC0415 - the same
+    from consilience.experiments.looks import COUNTED, LOOKS, Glance, note_look  # noqa: PLC0415 - the same
+    from consilience.reports.evaluation import main_table, rules_table  # noqa: PLC0415 - the same
+
+    result = found.evaluation
+    if result.split not in COUNTED:
+        return None
+    tables = tagged_hash("tables", [table(result).to_json() for table in (main_table, rules_table)])
+    glance = Glance(result.split, result.simulated, result.run_ids, tables)
+    path = place.root / "results" / LOOKS
+    return note_look(path, glance, at=now(), freeze_sha256=found.freeze, again=again, repeated=repeated)
 
 
 def _checked(place: Place, run_ids: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -227,8 +301,9 @@ def _source_of(made: Manifest, sales: pl.DataFrame) -> Source:
     )
 
 
-def write_page(place: Place, found: Found, path: Path, *, title: str) -> None:
-    """Write the report page of an evaluation."""
+def write_page(place: Place, found: Found, path: Path, *, title: str, look: Look | None = None) -> None:
+    """Write the report page of an evaluation, and which look it shows."""
+    from consilience.experiments.looks import look_text  # noqa: PLC0415 - heavy
     from consilience.experiments.storage import write_whole  # noqa: PLC0415 - heavy
     from consilience.reports.html import render_report  # noqa: PLC0415 - the same
     from consilience.reports.scope import Scope, read_asked  # noqa: PLC0415 - the same
@@ -236,7 +311,13 @@ def write_page(place: Place, found: Found, path: Path, *, title: str) -> None:
     result = found.evaluation
     scope = Scope(tuple(read_asked(place.run_folder(run_id)) for run_id in result.run_ids), found.sources)
     page = render_report(
-        result, title=title, heads=found.heads, simulated=result.simulated, scope=scope, notes=found.notes
+        result,
+        title=title,
+        heads=found.heads,
+        simulated=result.simulated,
+        scope=scope,
+        labels=found.labels,
+        notes=[*found.notes, *([] if look is None else [f"{look_text(look)}."])],
     )
     write_whole(path, lambda target: target.write_text(page, encoding="utf-8"))
 
@@ -247,8 +328,13 @@ def shown(table: Table) -> tuple[Grid, str]:
     return grid, table.caption
 
 
-def _remarks(found: Found) -> list[str]:
-    lines = [f"note: {text}" for text in (*found.evaluation.warnings, *found.notes)]
+def _remarks(found: Found, look: Look | None) -> list[str]:
+    from consilience.experiments.looks import look_text  # noqa: PLC0415 - heavy
+
+    lines = [] if look is None else [look_text(look)]
+    if look is not None and look.torn_bytes:
+        lines.append(f"note: {counted(look.torn_bytes, 'byte')} of a look that was never shown were cut off in the log")
+    lines += [f"note: {text}" for text in (*found.evaluation.warnings, *found.said)]
     if found.partial:
         lines.append(f"note: not finished, so only the items done so far are counted: {', '.join(found.partial)}")
     if found.skipped:

@@ -146,8 +146,11 @@ def now() -> datetime:
 def carry_out(job: Job, orders: Orders) -> RunReport:
     """Run or resume a job, shown on stderr; the first Ctrl-C lets it finish what is in flight."""
     word = " (simulated)" if job.plan.simulated else ""
+    facts = run_facts(job.folder.parents[1], run_id=job.folder.name)
+    for text in facts.deviations:
+        note(f"protocol deviation: {text}")
     with watching(f"{job.plan.arm}{word}") as watch:
-        shell = Shell(clock=now, run_secret=secrets.token_hex(16), facts=run_facts(), watch=watch)
+        shell = Shell(clock=now, run_secret=secrets.token_hex(16), facts=facts, watch=watch)
         with interruptible(shell.stop):
             report = anyio.run(run_arm, job, shell, orders)
     if report.torn_bytes:

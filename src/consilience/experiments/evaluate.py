@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 import polars as pl
 
 from consilience.aggregation.answers import rule_names
-from consilience.errors import ConfigError, DataError, PlanError
+from consilience.errors import ConfigError, PlanError
+from consilience.experiments.evaluable import refuse_mixtures, with_truth
+from consilience.experiments.evaluation import ArmResult, Comparison, Evaluation, Resampling
 from consilience.experiments.predictions import EXPOSURES, SIMULATED_PREFIX, STATUSES, validate_predictions
 from consilience.inference.bootstrap import (
-    ClusterSummary,
     analysis_rng,
     bootstrap_medians,
     cluster_weights,
@@ -25,109 +25,7 @@ from consilience.inference.intervals import DifferenceInterval, difference_inter
 from consilience.registry import nearest
 from consilience.scoring.interval import covered, width
 from consilience.scoring.point import FloatArray, absolute_percentage_error
-from consilience.scoring.summaries import PointSummary, Share, share, summarise_points
-
-_SHOWN: Final = 5
-
-
-@dataclass(frozen=True)
-class ArmResult:
-    """One arm under one aggregation rule. All its items stay in the counts; errors are of the answered ones.
-
-    Attributes:
-        arm: Name of the arm.
-        aggregation: Rule whose rows these are.
-        committee: Names of its committees, joined by ``, ``.
-        simulated: Every row comes from a simulated or synthetic run.
-        n_items: Items put to the arm.
-        outcomes: Count of items by status, every status named.
-        points: Errors of the answered items; None when none was answered.
-        coverage50: Share of truths in [q25, q75] with its Wilson interval; None without quantiles.
-        coverage90: Share of truths in [q05, q95] with its Wilson interval; None without quantiles.
-        width90: Median of ``(q95 - q05) / point``; None without quantiles.
-        cost_usd: Cost over all items, answered or not; None as soon as one item's cost is unknown.
-        tokens: Tokens over all items; None as soon as one item's are unknown.
-        difference: MdAPE minus that of the baseline arm on the common items (negative: this arm is better), as a
-            share, with its cluster-bootstrap interval; None for the baseline itself and where there is none to give.
-    """
-
-    arm: str
-    aggregation: str
-    committee: str
-    simulated: bool
-    n_items: int
-    outcomes: dict[str, int]
-    points: PointSummary | None
-    coverage50: Share | None
-    coverage90: Share | None
-    width90: float | None
-    cost_usd: float | None
-    tokens: int | None
-    difference: DifferenceInterval | None
-
-    @property
-    def cost_per_item_usd(self) -> float | None:
-        """Mean cost of an item; None when the cost is unknown."""
-        return None if self.cost_usd is None else self.cost_usd / self.n_items
-
-
-@dataclass(frozen=True)
-class Resampling:
-    """How the differences were resampled.
-
-    Attributes:
-        n_items: Common items, which every arm with any answer has answered.
-        clusters: Number, dominance and effective number of their clusters.
-        n_resamples: Resamples B.
-        seed: Seed of the draws.
-        digest: SHA-256 of the draws.
-    """
-
-    n_items: int
-    clusters: ClusterSummary
-    n_resamples: int
-    seed: int
-    digest: str
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Arms on one set of items.
-
-    Attributes:
-        arms: One result per arm under the primary rule, sorted by arm.
-        rules: One result per arm and rule, sorted; a rule that answered fewer than the common items has no difference.
-        resampling: None when there are no common items.
-    """
-
-    arms: tuple[ArmResult, ...]
-    rules: tuple[ArmResult, ...]
-    resampling: Resampling | None
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """The tables of an evaluation.
-
-    Attributes:
-        split: Split of all items; None when they have none.
-        primary: The primary aggregation rule.
-        baseline_arm: Arm that the differences are taken from.
-        overall: All items.
-        by_exposure: The same by ``before | after | unknown`` where exposure varies; else empty.
-        run_ids: Runs the predictions come from, sorted.
-        simulated: Every run is simulated or synthetic.
-        warnings: Sentences that must stand beside the tables.
-    """
-
-    split: str | None
-    primary: str
-    baseline_arm: str
-    overall: Comparison
-    by_exposure: dict[str, Comparison]
-    run_ids: tuple[str, ...]
-    simulated: bool
-    warnings: tuple[str, ...]
+from consilience.scoring.summaries import Share, share, summarise_points
 
 
 def evaluate(
@@ -172,10 +70,10 @@ def evaluate(
         (-0.05, True)
     """
     predictions = validate_predictions(predictions)
-    _refuse_mixtures(predictions)
+    refuse_mixtures(predictions)
     if primary not in (known := {*predictions["aggregation"], *rule_names("estimate")}):
         raise ConfigError(f'unknown aggregation rule "{primary}"', hint=nearest(primary, known))
-    frame = _with_truth(predictions, truth)
+    frame = with_truth(predictions, truth)
     rule_of = {arm: _rule(arm, rows, primary) for (arm,), rows in frame.group_by("arm", maintain_order=True)}
     if baseline_arm not in rule_of:
         raise PlanError(
@@ -319,53 +217,6 @@ def _rule(arm: object, rows: pl.DataFrame, primary: str) -> str:
     if len(rules) == 1 or (rows["n_seats"] == 1).all():
         return rules[0]
     raise PlanError(f'arm "{arm}" has no rows under the rule "{primary}"', hint=nearest(primary, rules))
-
-
-def _refuse_mixtures(predictions: pl.DataFrame) -> None:
-    if predictions.is_empty():
-        raise DataError("there are no predictions to evaluate", hint="Finish a run first.")
-    splits = predictions.group_by("split").agg(pl.col("run_id").unique().sort()).sort("split")
-    if splits.height > 1:
-        found = "; ".join(f"{split or 'none'} ({', '.join(runs)})" for split, runs in splits.iter_rows())
-        raise DataError(f"predictions mix splits: {found}", hint="Evaluate the runs of one split at a time.")
-    twice = predictions.filter(pl.struct("item_id", "arm", "aggregation").is_duplicated())
-    if twice.height:
-        first = twice.row(0, named=True)
-        runs = sorted(twice.filter(pl.col("arm") == first["arm"])["run_id"].unique())
-        raise DataError(
-            f"arm {first['arm']} answers item {first['item_id']} twice, in the runs {', '.join(runs)}",
-            hint="Name the runs to evaluate, one per arm; runs of other seeds are evaluated apart.",
-        )
-    speechless = predictions.filter((pl.col("status") == "answered") & pl.col("point").is_null())
-    if speechless.height:
-        first = speechless.row(0, named=True)
-        raise DataError(
-            f"item {first['item_id']} of arm {first['arm']} (run {first['run_id']}) is not answered with a number",
-            hint="Probabilities, distributions and choices are not scored yet: name the runs that asked for estimates.",
-        )
-
-
-def _with_truth(predictions: pl.DataFrame, truth: pl.DataFrame) -> pl.DataFrame:
-    for column in ("item_id", "truth"):
-        if column not in truth.columns:
-            raise DataError(f'the truth lacks the column "{column}"', hint="Give item_id and truth, maybe cluster.")
-    twice = truth.filter(pl.col("item_id").is_duplicated())["item_id"]
-    if twice.len():
-        raise DataError(f"item {twice[0]} has two truths", hint="Give each item one row.")
-    group = pl.col("cluster").cast(pl.String) if "cluster" in truth.columns else pl.lit(None, pl.String)
-    known = truth.drop_nulls("truth").select(
-        "item_id",
-        pl.col("truth").cast(pl.Float64),
-        # Prefixes keep an item without a cluster apart from a cluster that happens to bear its id.
-        cluster=pl.coalesce(pl.lit("cluster:") + group, pl.lit("item:") + pl.col("item_id")),
-    )
-    lost = predictions.join(known, on="item_id", how="anti")["item_id"].unique().sort().to_list()
-    if lost:
-        listed = ", ".join(lost[:_SHOWN]) + (" …" if len(lost) > _SHOWN else "")
-        raise DataError(
-            f"{len(lost)} item(s) have no truth: {listed}", hint="Give the table the items were drawn from."
-        )
-    return predictions.join(known, on="item_id", how="left", maintain_order="left")
 
 
 def _about_rows(run_ids: Sequence[str], exposures: Sequence[str]) -> list[str]:

@@ -1,18 +1,19 @@
-"""Hashes of what a run depends on besides its plan: code, environment, commit."""
+"""What a run depends on besides its plan: code, environment, commit, and how it stands to the study's freeze."""
 
 from __future__ import annotations
 
+import json
 import subprocess
+from dataclasses import replace
 from importlib.metadata import distributions, version
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import Any
 
-from consilience.core.canonical import tagged_hash, text_hash
+from consilience.core.canonical import tagged_hash
+from consilience.experiments.freeze import ROOMS, text_digests
+from consilience.experiments.frozen import Study, read_freeze, stand
 from consilience.experiments.manifest import RunFacts
-
-ROOMS = ("core", "protocols", "runtime", "aggregation", "models", "evidence")
-"""Rooms whose code decides what is asked, read and combined."""
 
 
 def code_hashes() -> dict[str, str]:
@@ -23,17 +24,7 @@ def code_hashes() -> dict[str, str]:
         ['aggregation', 'core', 'evidence', 'models', 'protocols', 'runtime']
     """
     root = files("consilience")
-    return {room: tagged_hash("code", _sources(root.joinpath(room))) for room in ROOMS}
-
-
-def _sources(folder: Traversable) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for entry in folder.iterdir():
-        if entry.is_dir() and entry.name != "__pycache__":
-            found |= {f"{entry.name}/{name}": digest for name, digest in _sources(entry).items()}
-        elif entry.name.endswith(".py"):
-            found[entry.name] = text_hash(entry.read_text(encoding="utf-8"))
-    return found
+    return {room: tagged_hash("code", text_digests(root, room, suffix=".py")) for room in ROOMS}
 
 
 def environment_hash() -> str:
@@ -42,13 +33,43 @@ def environment_hash() -> str:
     return tagged_hash("environment", installed)
 
 
-def run_facts() -> RunFacts:
-    """Return what surrounds a run: version, commit, environment."""
-    return RunFacts(
+def run_facts(results: Path | None = None, *, run_id: str | None = None) -> RunFacts:
+    """Return what surrounds a run: version, commit, environment, and how it stands to the freeze.
+
+    What an earlier process of the run noted stays noted: a run that began before the freeze is not under it, and a
+    deviation is not undone by mending the file.
+
+    Args:
+        results: The results folder of the run's study, whose freeze counts; None for a run of no study.
+        run_id: The run, where one of this id may have begun before.
+
+    Raises:
+        IntegrityError: The freeze is not what was written.
+        ConfigError: A configuration file that was frozen cannot be read.
+        DataError: Splits, subsamples or weights that were frozen cannot be read.
+    """
+    facts = RunFacts(
         package_version=version("consilience"),
         git_commit=git_commit(Path(__file__).parent),
         environment_sha256=environment_hash(),
     )
+    freeze = None if results is None else read_freeze(results)
+    if results is None or freeze is None:
+        return facts
+    standing = stand(Study.of(results.parent, results=results), freeze)
+    before = {} if run_id is None else _noted(results / "runs" / run_id)
+    head = before.get("freeze_sha256", standing.head)
+    found = {*map(str, before.get("protocol_deviations") or ()), *(standing.deviations if head is not None else ())}
+    return replace(facts, deviations=tuple(sorted(found)), frozen_sha256=head)
+
+
+def _noted(run: Path) -> dict[str, Any]:
+    """Return what an earlier process of a run wrote; nothing where there is none, or it is damaged and made anew."""
+    try:
+        found = json.loads((run / "manifest.json").read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def git_commit(folder: Path) -> str | None:

@@ -21,11 +21,15 @@ class RunFacts:
         package_version: Of this package.
         git_commit: Commit of the code, None where unknown.
         environment_sha256: Hash of all installed distributions.
+        deviations: What differs from the study's freeze, one sentence each; empty also where there is none.
+        frozen_sha256: Head hash of the freeze in force; None where the study is not frozen.
     """
 
     package_version: str
     git_commit: str | None
     environment_sha256: str
+    deviations: tuple[str, ...] = ()
+    frozen_sha256: str | None = None
 
 
 @dataclass(frozen=True)
@@ -63,8 +67,23 @@ def manifest(
     money: Money,
     accepted: Sequence[str],
     said_of_models: Sequence[str],
+    panel: Mapping[str, Any] | None,
+    matched: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
-    """Return the manifest as JSON values."""
+    """Return the manifest as JSON values.
+
+    Args:
+        plan: What was asked.
+        run_id: The run's id.
+        facts: What surrounds it.
+        head: Hash of the journal's last record.
+        counts: What came of turns and items.
+        money: What was spent.
+        accepted: Deviations from the recorded protocol that the user allowed by name.
+        said_of_models: What models say about themselves.
+        panel: What its members were worth to each other.
+        matched: What came of a match in cost.
+    """
     return {
         "run_id": run_id,
         "simulated": plan.simulated,
@@ -77,20 +96,26 @@ def manifest(
         "package_version": facts.package_version,
         "git_commit": facts.git_commit,
         "environment_sha256": facts.environment_sha256,
-        "weights_source": "none: fitted rules use equal weights",
+        "replicate": plan.replicate,
+        "levels": dict(plan.levels),
+        "weights_source": plan.weights_source,
+        "match": None if matched is None else dict(matched),
         "max_spend_usd": None if money.cap_nano is None else money.cap_nano / NANO,
         "spent_usd": money.spent_nano / NANO,
         "spend_cap_hit": money.cap_hit,
         "lost_attempts": money.lost_attempts,
         "tokens": None if counts.tokens is None else dict(counts.tokens),
         "cached_share": None if counts.tokens is None else cached_share(counts.tokens),
+        "panel": None if panel is None else dict(panel),
         "turns": {status: counts.turns.get(status, 0) for status in STATUSES},
         "items": dict(counts.items),
         "said_of_models": list(said_of_models),
         "panel_warnings": list(plan.warnings()),
         "deviations": list(accepted),
+        "freeze_sha256": facts.frozen_sha256,
+        "protocol_deviations": list(facts.deviations),
         "third_party": PROTOCOLS.third_party(),
-        "configuration": plan.model_dump(mode="json", exclude={"preamble", "output_rules", "tasks", "items"}),
+        "configuration": plan.model_dump(mode="json", exclude={"preamble", "output_rules", "tasks", "items", "match", "weights"}),
         "journal_head": head,
     }
 

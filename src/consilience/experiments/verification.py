@@ -27,6 +27,7 @@ REBUILT = "the run's command rebuilds it"
 UNRECORDED = (
     *("package_version", "git_commit", "environment_sha256", "third_party", "said_of_models"),
     *("max_spend_usd", "spend_cap_hit"),
+    *("freeze_sha256", "protocol_deviations"),
 )
 """What a manifest says of the process that wrote it; the journal does not hold it."""
 

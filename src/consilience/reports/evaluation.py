@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, cast
 
-from consilience.experiments.evaluate import ArmResult, Comparison, Evaluation
+from consilience.experiments.evaluation import ArmResult, Comparison, Evaluation
 from consilience.experiments.predictions import SIMULATED_PREFIX, STATUSES
 from consilience.inference.intervals import ENOUGH, LEAST
 from consilience.reports.scope import Scope

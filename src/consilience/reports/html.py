@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from consilience.experiments.evaluate import Comparison, Evaluation
+from consilience.experiments.evaluation import Comparison, Evaluation
+from consilience.reports.deviations import Label, deviations_table, label_warnings
 from consilience.reports.evaluation import (
     asked_table,
     describe_resampling,
@@ -36,8 +37,9 @@ def render_report(
     heads: Mapping[str, str],
     simulated: bool,
     scope: Scope | None = None,
-    facts: Sequence[Fact] = FACTS,
+    labels: Sequence[Label] = (),
     notes: Sequence[str] = (),
+    facts: Sequence[Fact] = FACTS,
 ) -> str:
     """Return the report of an evaluation as one self-contained HTML page; the same arguments give the same bytes.
 
@@ -47,8 +49,9 @@ def render_report(
         heads: Journal head hash by run id; a run that is absent is shown as unknown.
         simulated: Models or data are simulated; an evaluation of simulated runs says so whatever is passed.
         scope: What was asked of whom about what; None where the runs' files are not at hand.
-        facts: What readers are told about panels.
+        labels: How each run stands to the freeze; empty where nothing was frozen and no run resumed with other code.
         notes: Sentences about the data, such as a declared later snapshot of attributes.
+        facts: What readers are told about panels.
     """
     environment = Environment(
         loader=PackageLoader("consilience.reports"),
@@ -67,7 +70,7 @@ def render_report(
         n_arms=len(overall.arms),
         n_items=max(arm.n_items for arm in overall.arms),
         baseline=plain(evaluation.baseline_arm),
-        warnings=[plain(text) for text in (*evaluation.warnings, *notes)],
+        warnings=[plain(text) for text in (*evaluation.warnings, *label_warnings(labels), *notes)],
         asked=scope_facts(scope, primary=evaluation.primary),
         who=_safe(asked_table(evaluation, scope)) if scope.runs else None,
         terms=DEFINITIONS,
@@ -79,6 +82,7 @@ def render_report(
             (_EXPOSURE[level], _safe(main_table(evaluation, part))) for level, part in evaluation.by_exposure.items()
         ],
         rules=_safe(rules_table(evaluation, scope)),
+        deviations=_safe(deviations_table(labels, simulated=evaluation.simulated)) if labels else None,
         runs=_safe(runs_table(evaluation, heads)),
         facts=facts,
         notice=NOTICE,

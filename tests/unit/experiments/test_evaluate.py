@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 
 from consilience.errors import ConfigError, DataError, PlanError
-from consilience.experiments.evaluate import ArmResult, Evaluation, evaluate
+from consilience.experiments.evaluate import evaluate
+from consilience.experiments.evaluation import ArmResult, Evaluation
 from consilience.experiments.predictions import predictions_frame
 from consilience.scoring.summaries import wilson
 

@@ -7,7 +7,8 @@ from html.parser import HTMLParser
 import polars as pl
 import pytest
 
-from consilience.experiments.evaluate import Evaluation, evaluate
+from consilience.experiments.evaluate import evaluate
+from consilience.experiments.evaluation import Evaluation
 from consilience.experiments.predictions import predictions_frame
 from consilience.reports.evaluation import main_table, outcomes_table, rules_table, runs_table
 from consilience.reports.facts import FACTS
