@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
 from consilience.cli.console import Grid, counted, number, show
 from consilience.cli.place import Json, Place, place_of, titled
+from consilience.errors import ConfigError
+from consilience.registry import nearest
 
 if TYPE_CHECKING:
     from consilience.experiments.weights import PanelWeights
@@ -24,17 +26,27 @@ def fit_weights(
         Path | None, typer.Option(help="Where to freeze them; by default results/aggregation_weights.json.")
     ] = None,
     questions: Annotated[Path | None, typer.Option(help="JSONL file that holds the truths of question sets.")] = None,
+    recalibration: Annotated[
+        str | None, typer.Option(help="Also fit a map for probabilities: platt, isotonic or beta.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Fit the weights of the fitted rules on validation runs and freeze them, with 0 calls."""
     import consilience  # noqa: PLC0415 - reads the installed distribution
+    from consilience.aggregation.recalibration import Method  # noqa: PLC0415 - heavy
     from consilience.experiments.fitting import fit_weights as fitted  # noqa: PLC0415 - heavy
     from consilience.experiments.weights import FILE, write_weights  # noqa: PLC0415 - the same
 
+    method: Any = recalibration
+    if method not in {None, *get_args(Method)}:
+        raise ConfigError(f'--recalibration: unknown "{method}"', hint=nearest(method, get_args(Method)))
     place = place_of(context)
     folders = [place.recorded_run(run) for run in dict.fromkeys(runs)]
     weights = fitted(
-        folders, truths=_truths(place, questions, _asked(folders)), package_version=consilience.__version__
+        folders,
+        truths=_truths(place, questions, _asked(folders)),
+        package_version=consilience.__version__,
+        recalibration=method,
     )
     path = out or place.root / "results" / FILE
     write_weights(weights, path)
@@ -77,14 +89,12 @@ def _truths(place: Place, questions: Path | None, asked: Collection[str]) -> dic
 
 
 def _rows(panel: PanelWeights) -> list[tuple[str, ...]]:
-    numbers = panel.numbers
-    if numbers is None:
-        return []
+    shares = {} if panel.probabilities is None else panel.probabilities.stacking or {}
     found: list[tuple[str, ...]] = []
     for role in panel.roles:
-        one: Any = numbers.roles.get(role)
+        one = None if panel.numbers is None else panel.numbers.roles.get(role)
         cells = (
-            ("0", *("–",) * 4)
+            ("–", "–", "–", number(shares.get(role)), "–")
             if one is None
             else (str(one.rows), *map(number, (one.variance, one.scale, one.stacking, one.stacking_nnls)))
         )
@@ -93,14 +103,20 @@ def _rows(panel: PanelWeights) -> list[tuple[str, ...]]:
 
 
 def _remarks(panel: PanelWeights) -> list[str]:
-    numbers = panel.numbers
-    if numbers is None:
+    numbers, probabilities = panel.numbers, panel.probabilities
+    if numbers is not None:
+        items, complete, flags = numbers.items, numbers.complete_rows, numbers.flags
+        lines = [
+            f"{rule} errs with variance {number(value)} in sample" for rule, value in numbers.error_variance.items()
+        ]
+        if numbers.nnls_sum is not None:
+            lines.append(f"stacking_nnls weights had the sum {numbers.nnls_sum:.4f} before they were divided")
+    elif probabilities is not None:
+        items, complete, flags = probabilities.n_items, probabilities.complete_rows, probabilities.flags
+        lines = [f"correlation of errors {number(probabilities.rho)}, base rate {number(probabilities.base_rate)}"]
+        if probabilities.recalibration is not None:
+            lines.append(f"recalibration {probabilities.recalibration.version} of {probabilities.recalibration.pool}")
+    else:
         return []
-    complete = counted(numbers.complete_rows, "item")
-    lines = [f"{panel.arm}: the stacks rest on {complete} of {numbers.items:,} that every role answered"]
-    if numbers.nnls_sum is not None:
-        lines.append(f"{panel.arm}: stacking_nnls weights had the sum {numbers.nnls_sum:.4f} before they were divided")
-    if numbers.error_variance:
-        told = ", ".join(f"{rule} {number(value)}" for rule, value in numbers.error_variance.items())
-        lines.append(f"{panel.arm}: variance of the pooled error in sample: {told}")
-    return [*lines, *(f"{panel.arm}: {flag.replace('_', ' ')}" for flag in numbers.flags)]
+    told = [f"stacks rest on {counted(complete, 'item')} of {items:,} that every role answered", *lines]
+    return [f"{panel.arm}: {line}" for line in (*told, *(flag.replace("_", " ") for flag in flags))]

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from consilience.aggregation.fitting import fit_numbers
-from consilience.core.question import Question
+from consilience.aggregation.fitting import BoolArray, fit_numbers
+from consilience.aggregation.location import FloatArray
+from consilience.aggregation.probabilities import PROBABILITY_RULES, default_probability_rule
+from consilience.aggregation.recalibration import Method, Recalibration, fit_recalibration
+from consilience.aggregation.resolved import fit_probabilities
+from consilience.core.question import Kind, Question
 from consilience.errors import DataError, PlanError
 from consilience.experiments.plan import Plan
 from consilience.experiments.protocol import read_frozen
@@ -19,33 +23,43 @@ from consilience.experiments.replay import recorded_items
 from consilience.experiments.verification import verify_run
 from consilience.experiments.weights import FITTED_SPLIT, PanelWeights, Weights, WeightSource
 
-TRANSCRIPTS = "transcripts"
+TRANSCRIPTS: Final = "transcripts"
+NUMBER_OF: Final[dict[Kind, str]] = {"estimate": "point", "probability": "p_yes"}
+"""The number of an answer that weights are fitted on, by kind."""
 
 
 @dataclass
 class _Pile:
-    """The answers of one panel to questions of one sort, by item and role."""
+    """What one panel said, as a number by item and role, to questions of one sort."""
 
     plan: Plan
     question: Question
     roles: tuple[str, ...]
-    points: dict[str, dict[str, float]] = field(default_factory=dict)
+    said: dict[str, dict[str, float]] = field(default_factory=dict)
 
 
-def fit_weights(folders: Sequence[Path], *, truths: Mapping[str, float], package_version: str) -> Weights:
+def fit_weights(
+    folders: Sequence[Path],
+    *,
+    truths: Mapping[str, float],
+    package_version: str,
+    recalibration: Method | None = None,
+) -> Weights:
     """Return the weights that finished validation runs teach: one entry per panel and sort of question.
 
     Single seats and kinds without fitted rules teach nothing and are passed over. Runs of one panel are taken together.
 
     Args:
         folders: Run folders.
-        truths: What each item turned out to be, in its unit.
+        truths: What each item turned out to be, in its unit; 0 or 1 for a probability.
         package_version: To be named in the artefact.
+        recalibration: Map to fit on what each panel's primary rule said of probabilities; None fits none.
 
     Raises:
         PlanError: A run belongs to another split than validation, two panels of one arm differ, or there is nothing to
             fit.
-        DataError: A run is not finished, an item has no truth, or two runs of one panel share an item.
+        DataError: A run is not finished, an item has no truth, two runs of one panel share an item, or the map has no
+            sound fit.
         IntegrityError: A run is not what was recorded.
     """
     sources: list[WeightSource] = []
@@ -60,10 +74,10 @@ def fit_weights(folders: Sequence[Path], *, truths: Mapping[str, float], package
         sources.append(WeightSource(run_id=folder.name, journal_head=_head(folder), items=dict(plan.items)))
         for item in recorded_items(folder, plan):
             _take(piles, plan, item.question, _transcript(folder, item.question.id))
-    panels = [_fitted(pile, truths) for _, pile in sorted(piles.items(), key=lambda each: repr(each[0]))]
+    panels = [_fitted(pile, truths, recalibration) for _, pile in sorted(piles.items(), key=lambda each: repr(each[0]))]
     if not panels:
         raise PlanError(
-            "there is nothing to fit: no run has a panel that answered with numbers",
+            "there is nothing to fit: no run has a panel that answered with numbers or probabilities",
             hint="Fit on validation runs of arms with several seats.",
         )
     return Weights(package_version=package_version, sources=tuple(sources), panels=tuple(panels)).sealed()
@@ -90,7 +104,8 @@ def _take(piles: dict[tuple[Any, ...], _Pile], plan: Plan, question: Question, t
     role_of = {seat["seat"]: seat["role"] for seat in told["committee"]}
     final = {row["seat"]: row["answer"] for row in told["final"]}
     roles = [role_of.get(seat) for seat in final]
-    if question.kind != "estimate" or len(set(roles)) < max(2, len(told["final"])) or None in roles:
+    number = NUMBER_OF.get(question.kind)
+    if number is None or len(set(roles)) < max(2, len(told["final"])) or None in roles:
         return
     names = tuple(sorted(str(role) for role in roles))
     key = (plan.arm, plan.committee, plan.models, question.kind, question.scale, question.unit)
@@ -100,33 +115,27 @@ def _take(piles: dict[tuple[Any, ...], _Pile], plan: Plan, question: Question, t
             f"the panels of two runs of {plan.arm} differ in {', '.join(sorted({*pile.roles} ^ {*names}))}",
             hint="Fit on runs of one panel per arm and committee.",
         )
-    if question.id in pile.points:
+    if question.id in pile.said:
         raise DataError(
             f"item {question.id} stands in two runs of {plan.arm}", hint="Fit on one run per panel and item."
         )
-    pile.points[question.id] = {role_of[seat]: answer["point"] for seat, answer in final.items() if answer is not None}
+    pile.said[question.id] = {role_of[seat]: answer[number] for seat, answer in final.items() if answer is not None}
 
 
-def _fitted(pile: _Pile, truths: Mapping[str, float]) -> PanelWeights:
-    items = sorted(pile.points)
+def _fitted(pile: _Pile, truths: Mapping[str, float], recalibration: Method | None) -> PanelWeights:
+    items = sorted(pile.said)
     unknown = [item for item in items if item not in truths]
     if unknown:
         raise DataError(
             f"no truth is known of {', '.join(unknown[:5])}{' …' if len(unknown) > 5 else ''}",
             hint="Build the table the items were drawn from, or give the questions: --questions FILE.jsonl.",
         )
-    rows = [[pile.points[item].get(role) for role in pile.roles] for item in items]
+    rows = [[pile.said[item].get(role) for role in pile.roles] for item in items]
     present = np.array([[value is not None for value in row] for row in rows])
-    points = np.array([[0.0 if value is None else value for value in row] for row in rows])
+    said = np.array([[0.0 if value is None else value for value in row] for row in rows])
+    truth = np.array([truths[item] for item in items])
     question = pile.question
-    numbers = fit_numbers(
-        points=points,
-        present=present,
-        truth=np.array([truths[item] for item in items]),
-        roles=pile.roles,
-        scale=question.scale,
-    )
-    return PanelWeights(
+    panel = PanelWeights(
         arm=pile.plan.arm,
         committee=pile.plan.committee,
         models=pile.plan.models,
@@ -134,5 +143,32 @@ def _fitted(pile: _Pile, truths: Mapping[str, float]) -> PanelWeights:
         scale=question.scale,
         unit=question.unit,
         roles=pile.roles,
-        numbers=numbers,
+    )
+    if question.kind == "estimate":
+        numbers = fit_numbers(points=said, present=present, truth=truth, roles=pile.roles, scale=question.scale)
+        return panel.model_copy(update={"numbers": numbers})
+    spoke = [bool(column.any()) for column in present.T]
+    heard = tuple(role for role, any_answer in zip(pile.roles, spoke, strict=True) if any_answer)
+    made = fit_probabilities(probabilities=said[:, spoke], present=present[:, spoke], outcomes=truth, seats=heard)
+    if recalibration is not None:
+        made = replace(made, recalibration=_map(pile, said, present, truth, recalibration))
+    return panel.model_copy(update={"probabilities": made})
+
+
+def _map(pile: _Pile, said: FloatArray, present: BoolArray, truth: FloatArray, method: Method) -> Recalibration:
+    """Return the map of what the panel's primary rule said, over the items that anybody answered."""
+    pool = default_probability_rule(len(pile.roles))
+    asked = present.any(axis=1)
+    pooled = [
+        PROBABILITY_RULES[pool](
+            probabilities=row[here], seats=tuple(role for role, spoke in zip(pile.roles, here, strict=True) if spoke)
+        ).value
+        for row, here in zip(said[asked], present[asked], strict=True)
+    ]
+    return fit_recalibration(
+        method=method,
+        probabilities=np.array(pooled),
+        outcomes=truth[asked],
+        pool=pool,
+        version=f"{pile.plan.arm}-{method}-{len(pooled)}",
     )

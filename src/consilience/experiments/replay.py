@@ -12,10 +12,12 @@ from typing import Any
 import polars as pl
 
 from consilience.aggregation.answers import FittedPanel, answer_columns, rule_names
+from consilience.aggregation.probabilities import PROBABILITY_RULES
 from consilience.core.answers import CritiqueSet
 from consilience.core.deliberation import Standing, Table, present
 from consilience.core.outcomes import Answered, Failed, outcome_from_json
 from consilience.core.packet import Item
+from consilience.core.question import Kind
 from consilience.errors import (
     ConfigError,
     DataError,
@@ -186,13 +188,13 @@ def recompute(folder: Path, *, aggregation: str, weights: Weights | None = None)
     items = recorded_items(folder, plan)
     if weights is not None:
         refuse_in_sample(weights, items=plan.items, split=plan.split)
-    known = {name for item in items for name in rule_names(item.question.kind)}
+    known = {name for item in items for name in _rules(item.question.kind, weights)}
     if aggregation not in known:
         raise ConfigError(f'unknown aggregation rule "{aggregation}"', hint=nearest(aggregation, known))
     rows: list[dict[str, Any]] = []
     columns: dict[str, None] = {}
     for item in items:
-        if item.question.id not in state.items_finished or aggregation not in rule_names(item.question.kind):
+        if item.question.id not in state.items_finished or aggregation not in _rules(item.question.kind, weights):
             continue
         seats = {seat.label: seat.role.id for seat in plan.seats(item.question.id)}
         table = _final_table(state, item.question.id, tuple(seats))
@@ -211,6 +213,11 @@ def recompute(folder: Path, *, aggregation: str, weights: Weights | None = None)
     return pl.DataFrame(
         rows, schema={"item_id": pl.String, "aggregation": pl.String, "n_answered": pl.Int64, **numbers}
     )
+
+
+def _rules(kind: Kind, weights: Weights | None) -> list[str]:
+    """Return the rules that may give a row; with weights also those that need an artefact."""
+    return rule_names(kind) if weights is None or kind != "probability" else PROBABILITY_RULES.names()
 
 
 def _fitted(weights: Weights, plan: Plan, item: Item, seats: Mapping[str, str]) -> FittedPanel:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -12,6 +13,7 @@ from pydantic import ValidationError
 from consilience.aggregation.answers import FittedPanel
 from consilience.aggregation.fitting import FittedNumbers
 from consilience.aggregation.numbers import Scale
+from consilience.aggregation.resolved import FittedProbabilities
 from consilience.core.canonical import tagged_hash
 from consilience.core.question import Kind, Question, Strict
 from consilience.errors import ConfigError, DataError, IntegrityError, PlanError, reason
@@ -49,6 +51,7 @@ class PanelWeights(Strict):
         unit: Of the questions; None where they have none.
         roles: Everybody who was seated, answered or not.
         numbers: Of an estimate's roles.
+        probabilities: Of a probability's roles, which stand for seats in it.
     """
 
     arm: str
@@ -59,6 +62,14 @@ class PanelWeights(Strict):
     unit: str | None
     roles: tuple[str, ...]
     numbers: FittedNumbers | None = None
+    probabilities: FittedProbabilities | None = None
+
+    def fitted_roles(self) -> set[str]:
+        """Return the roles that weights are known of."""
+        if self.numbers is not None:
+            return set(self.numbers.roles)
+        stacking = None if self.probabilities is None else self.probabilities.stacking
+        return set(self.roles if stacking is None else stacking)
 
     def serves(self, question: Question) -> bool:
         """Return whether the question is of the sort that was fitted."""
@@ -166,7 +177,7 @@ def seat_weights(
         PlanError: The panel has other roles than the one that was fitted, or a role gave no answer on validation.
     """
     found = weights_for(weights, arm=arm, committee=committee, models=models, question=question)
-    if found is None or found.numbers is None:
+    if found is None:
         return None
     if sorted(seats.values()) != sorted(found.roles):
         odd = sorted(set(seats.values()) ^ set(found.roles)) or sorted(seats.values())
@@ -174,13 +185,20 @@ def seat_weights(
             f"the weights of {arm} were fitted on another panel; not on both: {', '.join(odd[:_SHOWN])}",
             hint="Fit the weights on a validation run of this panel.",
         )
-    silent = [role for role in found.roles if role not in found.numbers.roles]
+    silent = sorted(set(found.roles) - found.fitted_roles())
     if silent:
         raise PlanError(
             f"the weights of {arm} know nothing of {', '.join(silent)}: no answer on validation",
             hint="Fit on a validation run in which every role answers, or run without weights.",
         )
-    return FittedPanel(numbers={seat: found.numbers.roles[role] for seat, role in seats.items()})
+    numbers, probabilities = found.numbers, found.probabilities
+    if probabilities is not None and probabilities.stacking is not None:
+        shares = probabilities.stacking
+        probabilities = replace(probabilities, stacking={seat: shares[role] for seat, role in seats.items()})
+    return FittedPanel(
+        numbers=None if numbers is None else {seat: numbers.roles[role] for seat, role in seats.items()},
+        probabilities=probabilities,
+    )
 
 
 def refuse_in_sample(weights: Weights, *, items: Mapping[str, str], split: str | None) -> None:

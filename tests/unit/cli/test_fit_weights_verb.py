@@ -1,0 +1,55 @@
+"""``fit-weights`` and ``recompute --weights`` on the demo's runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cli_cases import Cli, run_of
+
+
+def test_weights_are_fitted_frozen_and_applied_to_another_split_only(cli: Cli, demo_project: Path) -> None:
+    panel = run_of(demo_project, "F_independent")
+    command = ("fit-weights", panel, run_of(demo_project, "G_debate"), run_of(demo_project, "E_single"))
+    done = cli(*command, "--project", demo_project, "--json")
+    assert (done.code, done.err) == (0, "")
+    path = demo_project / "results" / "aggregation_weights.json"
+    assert done.document["file"] == str(path)
+    assert {**json.loads(path.read_bytes()), "file": str(path), "calls": 0} == done.document
+    assert [found["arm"] for found in done.document["panels"]] == ["F_independent", "G_debate_r2"]
+    assert all(len(found["numbers"]["roles"]) == 12 for found in done.document["panels"])
+    said = cli(*command, "--project", demo_project).out
+    assert "(simulated), 0 calls" in said
+    assert "F_independent: stacks rest on 24 items of 24 that every role answered" in said
+
+    inside = cli("recompute", panel, "--aggregation", "stacking", "--weights", path, "--project", demo_project)
+    assert inside.code == 2
+    assert "in-sample use" in inside.err
+    asked = ("run-arm", "--arm", "F_independent", "--split", "test", "--n", 4, "--run-id", "_later")
+    assert cli(*asked, "--committee", "mixed_random", "--project", demo_project).code == 0
+    again = ("recompute", "_later", "--aggregation", "stacking", "--project", demo_project, "--json")
+    plain, weighted = cli(*again).document, cli(*again, "--weights", path).document
+    assert (plain["weights_sha256"], weighted["weights_sha256"]) == (None, done.document["sha256"])
+    points = [[row["point"] for row in made["predictions"]] for made in (plain, weighted)]
+    assert len(points[1]) == 4
+    assert all(one != other for one, other in zip(*points, strict=True))
+
+    refused = cli("fit-weights", "_later", "--project", demo_project)
+    assert refused.code == 2
+    assert "weights are fitted on validation only" in refused.err
+    other = cli("fit-weights", panel, "--project", demo_project)
+    assert other.code == 1
+    assert "holds other weights" in other.err
+    assert cli("fit-weights", panel, "--out", demo_project / "w.json", "--project", demo_project).code == 0
+
+
+@pytest.mark.parametrize(("flag", "value", "named"), [("--recalibration", "plat", 'Did you mean "platt"')])
+def test_what_is_mistyped_is_named(cli: Cli, tmp_path: Path, flag: str, value: str, named: str) -> None:
+    done = cli("fit-weights", "_run", flag, value, "--project", tmp_path)
+    assert done.code == 2
+    assert named in done.err
+    assert (
+        cli("recompute", "_run", "--aggregation", "mean", "--weights", tmp_path / "w", "--project", tmp_path).code == 2
+    )
