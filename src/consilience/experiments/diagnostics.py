@@ -52,7 +52,7 @@ class Observed:
         kind: The question's.
         rounds: One per table.
         first: Where every seat stood after the independent answers.
-        final: Where every seat stood after the last round.
+        final: Where every seat stood at the end.
         truth: Position of the truth; None where unknown.
         citations: How the answers stood to their evidence.
     """
@@ -103,7 +103,7 @@ def observe(
             for state, table in zip(told.rounds, tables, strict=True)
         ),
         first=_places(tables[0], question),
-        final=_places(tables[-1], question),
+        final=_places(deliberation.final, question),
         truth=target,
         citations=cited,
     )

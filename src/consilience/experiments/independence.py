@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -31,7 +32,7 @@ class Independence:
         n_items: Items that every member counted here answered (with a truth, when the basis is errors).
         n_left_out: Items that lack one of them, or the truth.
         members: Seats counted, sorted.
-        absent: Seats that never answered, sorted; they are left out.
+        absent: Seats that answered fewer than half of the items, sorted; they are left out, lest few items remain.
         numbers: The effective numbers; undefined below 10 items and for a single member.
         mistakes: Choices only, with errors: how often two wrong members chose the same option; else None.
     """
@@ -70,7 +71,8 @@ def independence(kind: Kind, places: Sequence[Places], truths: Sequence[Position
         truths: One per item; None where unknown.
     """
     seats = {seat for stood in places for seat in stood}
-    members = tuple(sorted({seat for stood in places for seat, where in stood.items() if where is not None}))
+    times = Counter(seat for stood in places for seat, where in stood.items() if where is not None)
+    members = tuple(sorted(seat for seat, count in times.items() if 2 * count >= len(places)))
     rows = [[where for seat in members if (where := stood.get(seat)) is not None] for stood in places]
     complete = [(row, truth) for row, truth in zip(rows, truths, strict=True) if len(row) == len(members)]
     known = [(row, truth) for row, truth in complete if truth is not None]

@@ -6,7 +6,8 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -15,9 +16,7 @@ from consilience.aggregation.movement import item_diagnostics
 from consilience.core.answers import CritiqueSet
 from consilience.core.deliberation import Deliberation, first_table
 from consilience.core.outcomes import Answered, Outcome
-from consilience.core.panel import Seat
 from consilience.core.question import Kind
-from consilience.core.turn import Turn
 from consilience.evidence.verification import Citations, Flag
 from consilience.experiments.diagnostics import (
     FamilyDiagnostics,
@@ -31,7 +30,6 @@ from consilience.experiments.diagnostics import (
 )
 from consilience.inference.effective import EffectiveNumbers, Undefined
 from consilience.runtime.session import TurnRecord
-from consilience.runtime.turn import Taken
 from course_cases import LOST, ask, deliberation, make
 from engine_cases import ROLES, make_item
 
@@ -113,13 +111,16 @@ def test_below_ten_items_no_number(n: int, enough: bool) -> None:
         )
 
 
-def test_only_items_that_all_answered_and_who_never_did_is_named() -> None:
+def test_only_items_that_all_answered_and_who_seldom_did_is_named() -> None:
     rows: list[tuple[float | None, ...]] = [(10.0 + n, 11.0 + n % 3, None, 12.0) for n in TWELVE]
     rows[4] = (10.0, None, None, 12.0)
     items = [seen("estimate", row, number=n, seats="abcd") for n, row in enumerate(rows)]
     made = only(panel_diagnostics(items)).final
     assert (made.members, made.absent, made.n_items, made.n_left_out) == (("a", "b", "d"), ("c",), 11, 1)
     assert numbers(made.numbers).n_members == 3
+    for answers, absent in ((5, ("c",)), (6, ())):
+        often = [seen("choice", ("x", "y", "z" if n < answers else None), number=n) for n in TWELVE]
+        assert only(panel_diagnostics(often)).final.absent == absent
 
 
 def test_a_single_seat_or_nobody_is_no_panel() -> None:
@@ -211,8 +212,9 @@ def test_a_seat_that_joins_at_the_end_is_not_missed_at_the_start() -> None:
 
 
 def record(role: int, outcome: Outcome, *flags: Flag) -> TurnRecord:
-    seat = Seat(label=f"analyst_{role}", role=ROLES[role], model="m")
-    return TurnRecord(seat, Turn(kind="estimate", round=0), Taken(outcome, (), live=True), flags, None, "", "")
+    """Return of a turn what citations are counted from."""
+    said = SimpleNamespace(seat=SimpleNamespace(role=ROLES[role]), taken=SimpleNamespace(outcome=outcome), flags=flags)
+    return cast("TurnRecord", said)
 
 
 def test_faithfulness_of_every_answer_by_role() -> None:
