@@ -1,4 +1,4 @@
-"""Promises of the rules for probabilities and votes, over the registries."""
+"""Promises of the rules for votes, over the registry."""
 
 from __future__ import annotations
 
@@ -9,13 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from consilience.aggregation.location import FloatArray
-from consilience.aggregation.probabilities import PROBABILITY_RULES, ProbabilityRule
 from consilience.aggregation.votes import VOTE_RULES, VoteRule
 
 BRIEF = settings(max_examples=60, deadline=None)
 SEEDS = st.integers(0, 2**32 - 1)
-PROBABILITIES = st.lists(st.floats(0, 1), min_size=1, max_size=12).map(lambda p: np.array(p, dtype=np.float64))
 OPTIONS = ("o1", "o2", "o3", "o4")
 BALLOTS = st.lists(st.sampled_from(OPTIONS), min_size=1, max_size=15)
 
@@ -26,22 +23,6 @@ def names(n: int) -> tuple[str, ...]:
 
 def shuffle(n: int, seed: int) -> list[int]:
     return [int(i) for i in np.random.default_rng(seed).permutation(n)]
-
-
-@pytest.mark.parametrize("rule", list(PROBABILITY_RULES), ids=lambda rule: rule.name)
-@BRIEF
-@given(p=PROBABILITIES, seed=SEEDS)
-def test_probability_rules_keep_what_they_declare(rule: ProbabilityRule, p: FloatArray, seed: int) -> None:
-    assert rule.order_invariant
-    assert rule.unanimity
-    assert rule.within_range
-    assert rule.complementary
-    seats, order = names(p.size), shuffle(p.size, seed)
-    made = rule(probabilities=p, seats=seats)
-    assert rule(probabilities=p[order], seats=tuple(seats[i] for i in order)) == made
-    assert p.min() <= made.value <= p.max()
-    assert rule(probabilities=np.full(p.size, p[0]), seats=seats).value == p[0]
-    assert rule(probabilities=1 - p, seats=seats).value == pytest.approx(1 - made.value, abs=1e-12)
 
 
 @pytest.mark.parametrize("rule", list(VOTE_RULES), ids=lambda rule: rule.name)

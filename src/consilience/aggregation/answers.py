@@ -8,12 +8,16 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
+from consilience.aggregation.ballots import Ballot
 from consilience.aggregation.distributions import DEFAULT_DISTRIBUTION_RULE, DISTRIBUTION_RULES, Pooled
 from consilience.aggregation.fitted import FittedRole
-from consilience.aggregation.numbers import DEFAULT_POINT_RULE, POINT_RULES, Aggregate
-from consilience.aggregation.probabilities import DEFAULT_PROBABILITY_RULE, PROBABILITY_RULES
+from consilience.aggregation.numbers import DEFAULT_POINT_RULE, POINT_RULES
+from consilience.aggregation.pooling import PooledProbability
+from consilience.aggregation.probabilities import MANY_SEATS, default_probability_rule, ready_rules
+from consilience.aggregation.resolved import FittedProbabilities
 from consilience.aggregation.rows import MIXTURE_ROW, AggregateRow, aggregate_estimates
-from consilience.aggregation.votes import DEFAULT_VOTE_RULE, VOTE_RULES, Tally
+from consilience.aggregation.tallies import Tally
+from consilience.aggregation.votes import DEFAULT_VOTE_RULE, choice_rules
 from consilience.core.answers import Answer, AnyAnswer, Choice, Distribution, Estimate, Probability
 from consilience.core.question import Kind, Question
 from consilience.errors import DataError, QuorumError
@@ -37,7 +41,7 @@ class AnswerRow:
     """
 
     rule: str
-    made: AggregateRow | Aggregate | Pooled | Tally
+    made: AggregateRow | PooledProbability | Pooled | Tally
     headline: Any
     cells: dict[str, float]
     interval: tuple[str, tuple[float, ...]] | None = None
@@ -46,11 +50,7 @@ class AnswerRow:
         """Return all that the rule said, as JSON values; shares of ballots are exact, such as ``"2/3"``."""
         if not isinstance(self.made, Tally):
             return {"rule": self.rule, **asdict(self.made)}
-        told: dict[str, Any] = dict(vars(self.made))
-        shares = {name: str(share) for name, share in self.made.shares.items()}
-        weights = {seat: str(weight) for seat, weight in self.made.weights.items()}
-        agreement = str(self.made.agreement_share)
-        return {"rule": self.rule, **told, "shares": shares, "weights": weights, "agreement_share": agreement}
+        return {"rule": self.rule, **self.made.record()}
 
 
 Answers = Sequence[tuple[str, AnyAnswer]]
@@ -63,11 +63,11 @@ class FittedPanel:
 
     Attributes:
         numbers: By seat label, for the fitted point rules; None gives equal weights.
-        probabilities: For the fitted rules of probabilities; None gives equal weights.
+        probabilities: For the fitted rules of probabilities; None gives equal weights and no correlation of errors.
     """
 
     numbers: Mapping[str, FittedRole] | None = None
-    probabilities: Any = None
+    probabilities: FittedProbabilities | None = None
 
 
 UNFITTED: Final = FittedPanel()
@@ -111,9 +111,10 @@ def _estimates(question: Question, answers: Answers, fitted: FittedPanel) -> lis
 
 
 def _probabilities(question: Question, answers: Answers, fitted: FittedPanel) -> list[AnswerRow]:
-    del question, fitted
+    del question
+    learnt = fitted.probabilities
     p = np.array([answer.p_yes for answer in _of(answers, Probability)])
-    made = [(rule.name, rule(probabilities=p, seats=_seats(answers))) for rule in PROBABILITY_RULES]
+    made = [(rule.name, rule(probabilities=p, seats=_seats(answers), fitted=learnt)) for rule in ready_rules(learnt)]
     return [AnswerRow(name, row, row.value, {"p": row.value}) for name, row in made]
 
 
@@ -130,17 +131,22 @@ def _distributions(question: Question, answers: Answers, fitted: FittedPanel) ->
 
 
 def _votes(question: Question, answers: Answers, fitted: FittedPanel) -> list[AnswerRow]:
+    """Return a row per rule for which more than half of the answers are ballots; only those that rank serve some."""
     del fitted
     options = tuple(option.id for option in question.options)
-    choices = tuple(answer.choice for answer in _of(answers, Choice))
-    made = [(rule.name, rule(choices=choices, options=options, seats=_seats(answers))) for rule in VOTE_RULES]
+    ballots = [
+        Ballot(seat, given.choice, given.confidence, given.ranking)
+        for seat, given in zip(_seats(answers), _of(answers, Choice), strict=True)
+    ]
+    rules = [rule for rule in choice_rules() if 2 * len(rule.split(ballots=ballots, options=options)[0]) > len(ballots)]
+    made = [(rule.name, rule(ballots=ballots, options=options)) for rule in rules]
     return [
         AnswerRow(
             name,
             row,
             {
                 "winner": row.winner,
-                "tied": [] if row.winner is not None else list(row.winners),
+                "tied": list(row.winners) if row.decided == "tie" else [],
                 "agreement_share": str(row.agreement_share),
             },
             {f"{OPTION_PREFIX}{key}": float(share) for key, share in row.shares.items()},
@@ -156,13 +162,24 @@ _AGGREGATE: Final[dict[Kind, Callable[[Question, Answers, FittedPanel], list[Ans
     "choice": _votes,
 }
 
-DEFAULT_RULES: Final[dict[Kind, str]] = {
-    "estimate": DEFAULT_POINT_RULE,
-    "probability": DEFAULT_PROBABILITY_RULE,
-    "distribution": DEFAULT_DISTRIBUTION_RULE,
-    "choice": DEFAULT_VOTE_RULE,
+PRIMARY_RULES: Final[dict[Kind, dict[int, str]]] = {
+    "estimate": {1: DEFAULT_POINT_RULE},
+    "probability": {seats: default_probability_rule(seats) for seats in (1, MANY_SEATS)},
+    "distribution": {1: DEFAULT_DISTRIBUTION_RULE},
+    "choice": {1: DEFAULT_VOTE_RULE},
 }
-"""The rule of each kind that is the primary comparison, fixed beforehand."""
+"""The rule of each kind that is the primary comparison, from how many declared seats on; fixed beforehand."""
+
+
+def default_rule(kind: Kind, n_seats: int) -> str:
+    """Return the primary comparison of a panel: by its declared seats, however many of them answered.
+
+    Example:
+        >>> default_rule("probability", 3), default_rule("probability", 8), default_rule("estimate", 3)
+        ('geometric_odds', 'median', 'median')
+    """
+    by_seats = PRIMARY_RULES[kind]
+    return by_seats[max(least for least in by_seats if least <= max(n_seats, 1))]
 
 
 def aggregate_answers(question: Question, answers: Answers, fitted: FittedPanel | None = None) -> list[AnswerRow]:
@@ -190,18 +207,18 @@ def aggregate_answers(question: Question, answers: Answers, fitted: FittedPanel 
     return _AGGREGATE[question.kind](question, answers, fitted or UNFITTED)
 
 
-def rule_names(kind: Kind) -> list[str]:
-    """Return the names of the rules that serve a kind, in the order of their rows.
+def rule_names(kind: Kind, fitted: FittedPanel | None = None) -> list[str]:
+    """Return the names of the rules that serve a kind, in the order of their rows; some need what validation taught.
 
     Example:
-        >>> rule_names("choice")
-        ['plurality']
+        >>> rule_names("choice")[:3]
+        ['plurality', 'majority', 'supermajority']
     """
     if kind == "estimate":
         return [*POINT_RULES.names(), MIXTURE_ROW]
     if kind == "probability":
-        return PROBABILITY_RULES.names()
-    return DISTRIBUTION_RULES.names() if kind == "distribution" else VOTE_RULES.names()
+        return [rule.name for rule in ready_rules((fitted or UNFITTED).probabilities)]
+    return DISTRIBUTION_RULES.names() if kind == "distribution" else [rule.name for rule in choice_rules()]
 
 
 def answer_columns(question: Question) -> list[str]:

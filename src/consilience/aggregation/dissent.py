@@ -7,7 +7,7 @@ from typing import Final
 
 from consilience.aggregation.answers import AnswerRow, Answers
 from consilience.aggregation.distributions import Pooled
-from consilience.aggregation.numbers import Aggregate
+from consilience.aggregation.pooling import PooledProbability
 from consilience.aggregation.rows import AggregateRow
 from consilience.core.answers import AnyAnswer, Choice, Distribution, Estimate, Probability
 
@@ -44,7 +44,7 @@ def _test(row: AnswerRow) -> Callable[[AnyAnswer], bool]:
     if isinstance(made, AggregateRow):
         point = made.point
         return lambda answer: isinstance(answer, Estimate) and not answer.q05 <= point <= answer.q95
-    if isinstance(made, Aggregate):
+    if isinstance(made, PooledProbability):
         p = made.value
         return lambda answer: isinstance(answer, Probability) and _far(answer.p_yes, p)
     if isinstance(made, Pooled):

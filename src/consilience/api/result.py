@@ -9,10 +9,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from consilience.aggregation.answers import DEFAULT_RULES, AnswerRow, aggregate_answers
+from consilience.aggregation.answers import AnswerRow, aggregate_answers, default_rule
 from consilience.aggregation.dissent import dissenters
 from consilience.aggregation.distributions import Pooled
-from consilience.aggregation.votes import Tally
+from consilience.aggregation.tallies import Tally
 from consilience.core.answers import AnyAnswer, Choice, Distribution, Estimate, Probability
 from consilience.core.question import Kind, Question
 from consilience.errors import IntegrityError, QuorumError
@@ -101,7 +101,7 @@ class Result:
     @property
     def rule(self) -> str:
         """The rule, fixed beforehand, that makes one answer of several."""
-        return DEFAULT_RULES[self.question.kind]
+        return default_rule(self.question.kind, len(self.members))
 
     @property
     def value(self) -> float | dict[str, float] | str | None:
@@ -245,7 +245,7 @@ def result_of(report: RunReport, question: Question) -> Result:
     row = None
     if told["status"] == "answered":
         rows = aggregate_answers(question, answers)
-        row = next(row for row in rows if row.rule == DEFAULT_RULES[question.kind])
+        row = next(row for row in rows if row.rule == default_rule(question.kind, len(members)))
     differing = () if row is None else dissenters(row, answers)
     tokens = told["totals"]["tokens"]
     return Result(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from consilience.aggregation.answers import DEFAULT_RULES, OPTION_PREFIX
+from consilience.aggregation.answers import OPTION_PREFIX, default_rule
 from consilience.cli.console import Grid, counted, note, number, show
 from consilience.cli.place import Place, titled
 from consilience.cli.running import (
@@ -191,13 +191,14 @@ def perform(place: Place, asked: Asked, *, accept: frozenset[str], retry_failed:
 
 
 def _primary(report: RunReport, items: Sequence[Item]) -> list[dict[str, Any]]:
-    """Return each item's row under the primary rule of its kind."""
-    rule = {item.question.id: DEFAULT_RULES[item.question.kind] for item in items}
-    return [row for row in report.predictions.to_dicts() if row["aggregation"] == rule[row["item_id"]]]
+    """Return each item's row under the primary rule of its kind and of the panel's declared seats."""
+    kinds = {item.question.id: item.question.kind for item in items}
+    rows = report.predictions.to_dicts()
+    return [row for row in rows if row["aggregation"] == default_rule(kinds[row["item_id"]], row["n_seats"])]
 
 
-def _rules(items: Sequence[Item]) -> str:
-    return ", ".join(sorted({DEFAULT_RULES[item.question.kind] for item in items}))
+def _rules(rows: Sequence[dict[str, Any]]) -> str:
+    return ", ".join(sorted({row["aggregation"] for row in rows}))
 
 
 def _answer(row: dict[str, Any]) -> str:
@@ -215,6 +216,7 @@ def _answer(row: dict[str, Any]) -> str:
 
 def _document(report: RunReport, items: Sequence[Item]) -> dict[str, Any]:
     stopped = report.stopped_by
+    rows = _primary(report, items)
     return {
         **{name: value for name, value in report.manifest.items() if name != "configuration"},
         "folder": str(report.folder),
@@ -222,8 +224,8 @@ def _document(report: RunReport, items: Sequence[Item]) -> dict[str, Any]:
         "lost_now": report.lost,
         "torn_bytes": report.torn_bytes,
         "stopped_by": None if stopped is None else {"error": type(stopped).__name__, "message": stopped.message},
-        "aggregation": _rules(items),
-        "predictions": _primary(report, items),
+        "aggregation": _rules(rows) or None,
+        "predictions": rows,
     }
 
 
@@ -244,7 +246,7 @@ def _parts(report: RunReport, items: Sequence[Item]) -> list[str | Grid]:
         )
         for row in rows[:SHOWN_ITEMS]
     )
-    headings = ("item", "status", "unit", _rules(items), "q05", "q95", "answers", "cost")
+    headings = ("item", "status", "unit", _rules(rows), "q05", "q95", "answers", "cost")
     parts: list[str | Grid] = [Grid(headings, shown, words=3)] if shown else []
     if len(rows) > SHOWN_ITEMS:
         parts.append(f"and {len(rows) - SHOWN_ITEMS} more in {report.folder / 'predictions.parquet'}")

@@ -21,9 +21,15 @@ RULES: dict[Kind, tuple[str, ...]] = {
         *("mean", "median", "trimmed_mean_20", "inverse_variance", "stacking", "stacking_nnls", "robust_bayes"),
         "mixture",
     ),
-    "probability": ("median",),
+    "probability": (
+        *("mean", "median", "trimmed_mean", "geometric_odds", "sqrt_neff", "sqrt_neff_weighted", "neyman"),
+        *("extremized_odds", "stacking"),
+    ),
     "distribution": ("linear_pool", "logarithmic_pool"),
-    "choice": ("plurality",),
+    "choice": (
+        *("plurality", "majority", "supermajority", "unanimity", "weighted", "confidence_weighted", "borda"),
+        *("copeland", "minimax", "ranked_pairs", "schulze", "irv"),
+    ),
 }
 """Names for the help, which may load no rule."""
 RULES_HELP = "Aggregation rule. " + " ".join(f"Of {kind}: {', '.join(names)}." for kind, names in RULES.items())

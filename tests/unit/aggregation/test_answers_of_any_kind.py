@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
-from consilience.aggregation.answers import DEFAULT_RULES, aggregate_answers, answer_columns, rule_names
+from consilience.aggregation.answers import FittedPanel, aggregate_answers, answer_columns, default_rule, rule_names
 from consilience.aggregation.dissent import dissenters
+from consilience.aggregation.recalibration import Recalibration
+from consilience.aggregation.resolved import FittedProbabilities
 from consilience.aggregation.rows import AggregateRow
-from consilience.aggregation.votes import Tally
+from consilience.aggregation.tallies import Tally
 from consilience.core.answers import AnyAnswer, Choice, Distribution, Estimate, OptionProbability, Probability
 from consilience.core.question import Option, Question
 from consilience.errors import DataError, QuorumError
@@ -59,8 +61,10 @@ CASES: dict[str, list[tuple[str, AnyAnswer]]] = {
 @pytest.mark.parametrize("kind", CASES)
 def test_every_kind_gives_a_row_per_rule_with_all_its_columns(kind: Any) -> None:
     rows = aggregate_answers(question(kind), CASES[kind])
-    assert [row.rule for row in rows] == rule_names(kind)
-    assert DEFAULT_RULES[question(kind).kind] in rule_names(kind)
+    told = [row.rule for row in rows]
+    # Rules that count rankings have no row here: no ballot ranks.
+    assert told == [name for name in rule_names(kind) if name in told or kind != "choice"]
+    assert {default_rule(kind, n) for n in (1, 7, 8, 20)} <= set(rule_names(kind))
     for row in rows:
         assert list(row.cells) == answer_columns(question(kind))
         assert json.loads(json.dumps(row.record()))["rule"] == row.rule
@@ -70,7 +74,8 @@ def test_every_kind_gives_a_row_per_rule_with_all_its_columns(kind: Any) -> None
 def test_answers_are_those_of_the_rules() -> None:
     made = {kind: aggregate_answers(question(kind), answers)[0] for kind, answers in CASES.items()}
     assert isinstance(made["estimate"].made, AggregateRow)
-    assert made["probability"].cells == {"p": 0.3}
+    odds = {row.rule: row.cells for row in aggregate_answers(question("probability"), CASES["probability"])}
+    assert odds["median"] == {"p": 0.3}
     assert made["distribution"].cells == {"option:x": 0.375, "option:y": 0.5, "option:z": 0.125}
     assert made["choice"].headline == {"winner": "x", "tied": [], "agreement_share": "2/3"}
     record = made["choice"].record()
@@ -98,7 +103,7 @@ def test_an_answer_of_another_kind_is_refused() -> None:
 
 def differing(kind: Any, *answers: AnyAnswer) -> tuple[str, ...]:
     said = seated(*answers)
-    rule = DEFAULT_RULES[question(kind).kind]
+    rule = "median" if kind == "probability" else default_rule(kind, len(said))
     return dissenters(next(row for row in aggregate_answers(question(kind), said) if row.rule == rule), said)
 
 
@@ -122,3 +127,18 @@ def test_who_differs_from_a_distribution_has_another_favourite() -> None:
 def test_who_differs_from_a_vote_voted_otherwise_and_on_a_tie_all_did() -> None:
     assert differing("choice", ballot("x"), ballot("z"), ballot("x")) == ("s1",)
     assert differing("choice", ballot("x"), ballot("z")) == ("s0", "s1")
+
+
+def test_what_validation_taught_reaches_the_rules_of_probabilities() -> None:
+    artefact = Recalibration("platt", (0.0, 0.5), (), "median", 90, "1")
+    learnt = FittedProbabilities(
+        stacking={"s0": 1.0, "s1": 0.0, "s2": 0.0}, rho=0.9, base_rate=0.3, n_items=90, complete_rows=90,
+        recalibration=artefact,
+    )  # fmt: skip
+    panel = FittedPanel(probabilities=learnt)
+    rows = {row.rule: row for row in aggregate_answers(question("probability"), CASES["probability"], panel)}
+    assert list(rows) == [*rule_names("probability"), "recalibrated"]
+    assert rows["stacking"].cells["p"] == pytest.approx(0.2)
+    assert rows["sqrt_neff"].record()["rho"] == 0.9
+    assert rows["recalibrated"].record()["artefact"] == "1"
+    assert json.loads(json.dumps(rows["neyman"].record()))["base"] == 0.3
