@@ -21,6 +21,7 @@ VERBS = [
     ("data", "subsample"),
     ("data", "synth"),
     ("run-arm",),
+    ("freeze",),
     ("evaluate",),
     ("report",),
     ("replay",),
