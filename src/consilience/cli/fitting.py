@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
@@ -32,6 +33,8 @@ def fit_weights(
     as_json: Json = False,
 ) -> None:
     """Fit the weights of the fitted rules on validation runs and freeze them, with 0 calls."""
+    import anyio  # noqa: PLC0415 - heavy
+
     import consilience  # noqa: PLC0415 - reads the installed distribution
     from consilience.aggregation.recalibration import Method  # noqa: PLC0415 - heavy
     from consilience.experiments.fitting import fit_weights as fitted  # noqa: PLC0415 - heavy
@@ -42,12 +45,9 @@ def fit_weights(
         raise ConfigError(f'--recalibration: unknown "{method}"', hint=nearest(method, get_args(Method)))
     place = place_of(context)
     folders = [place.recorded_run(run) for run in dict.fromkeys(runs)]
-    weights = fitted(
-        folders,
-        truths=_truths(place, questions, _asked(folders)),
-        package_version=consilience.__version__,
-        recalibration=method,
-    )
+    truths = _truths(place, questions, _asked(folders))
+    version = consilience.__version__
+    weights = anyio.run(partial(fitted, folders, truths=truths, package_version=version, recalibration=method))
     path = out or place.root / "results" / FILE
     write_weights(weights, path)
     rows = [row for panel in weights.panels for row in _rows(panel)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,15 +14,16 @@ from consilience.aggregation.location import FloatArray
 from consilience.aggregation.probabilities import PROBABILITY_RULES, default_probability_rule
 from consilience.aggregation.recalibration import Method, Recalibration, fit_recalibration
 from consilience.aggregation.resolved import fit_probabilities
+from consilience.core.deliberation import Table
 from consilience.core.question import Kind, Question
 from consilience.errors import DataError, PlanError
 from consilience.experiments.plan import Plan
 from consilience.experiments.protocol import read_frozen
-from consilience.experiments.replay import recorded_items
+from consilience.experiments.recorded import recorded_course, recorded_items
 from consilience.experiments.verification import verify_run
 from consilience.experiments.weights import FITTED_SPLIT, PanelWeights, Weights, WeightSource
+from consilience.journal.reader import fold
 
-TRANSCRIPTS: Final = "transcripts"
 NUMBER_OF: Final[dict[Kind, str]] = {"estimate": "point", "probability": "p_yes"}
 """The number of an answer that weights are fitted on, by kind."""
 
@@ -33,12 +33,13 @@ class _Pile:
     """What one panel said, as a number by item and role, to questions of one sort."""
 
     plan: Plan
+    arm: str
     question: Question
     roles: tuple[str, ...]
     said: dict[str, dict[str, float]] = field(default_factory=dict)
 
 
-def fit_weights(
+async def fit_weights(
     folders: Sequence[Path],
     *,
     truths: Mapping[str, float],
@@ -72,8 +73,14 @@ def fit_weights(
                 hint="Run the arm with --split validation and fit on that run.",
             )
         sources.append(WeightSource(run_id=folder.name, journal_head=_head(folder), items=dict(plan.items)))
+        state = fold(folder)
         for item in recorded_items(folder, plan):
-            _take(piles, plan, item.question, _transcript(folder, item.question.id))
+            course = await recorded_course(state, plan, item)
+            role_of = {seat.label: seat.role.id for seat in plan.seats(item.question.id)}
+            for arm, rounds in plan.levels.items():
+                part = course.after(rounds) if len(plan.levels) > 1 else course
+                if not part.sampled:
+                    _take(piles, _Asked(plan, arm, item.question, role_of), part.final)
     panels = [_fitted(pile, truths, recalibration) for _, pile in sorted(piles.items(), key=lambda each: repr(each[0]))]
     if not panels:
         raise PlanError(
@@ -87,39 +94,43 @@ def _head(folder: Path) -> str:
     """Return the head of a finished run that is what was recorded."""
     checked = verify_run(folder)
     error = checked.error()
-    read = [each for each in checked.files if not each.derived or each.file.startswith(TRANSCRIPTS)]
-    if error is not None and (read or not checked.journal.ok):
+    if error is not None and (not checked.journal.ok or any(not each.derived for each in checked.files)):
         raise error
     if not checked.journal.finished or checked.journal.head is None:
         raise DataError(f"{folder.name} is not finished", hint="The run's own command finishes it.")
     return checked.journal.head
 
 
-def _transcript(folder: Path, item_id: str) -> Any:
-    return json.loads((folder / TRANSCRIPTS / f"{item_id}.json").read_bytes())
+@dataclass(frozen=True)
+class _Asked:
+    """Which arm of a run was asked which question."""
+
+    plan: Plan
+    arm: str
+    question: Question
+    role_of: Mapping[str, str]
 
 
-def _take(piles: dict[tuple[Any, ...], _Pile], plan: Plan, question: Question, told: Any) -> None:
+def _take(piles: dict[tuple[Any, ...], _Pile], asked: _Asked, final: Table) -> None:
     """Put the final answers to one item on the pile of its panel."""
-    role_of = {seat["seat"]: seat["role"] for seat in told["committee"]}
-    final = {row["seat"]: row["answer"] for row in told["final"]}
-    roles = [role_of.get(seat) for seat in final]
+    plan, arm, question = asked.plan, asked.arm, asked.question
+    roles = [asked.role_of[row.seat] for row in final]
     number = NUMBER_OF.get(question.kind)
-    if number is None or len(set(roles)) < max(2, len(told["final"])) or None in roles:
+    if number is None or len(set(roles)) < max(2, len(roles)):
         return
-    names = tuple(sorted(str(role) for role in roles))
-    key = (plan.arm, plan.committee, plan.models, question.kind, question.scale, question.unit)
-    pile = piles.setdefault(key, _Pile(plan, question, names))
+    names = tuple(sorted(roles))
+    key = (arm, plan.committee, plan.models, question.kind, question.scale, question.unit)
+    pile = piles.setdefault(key, _Pile(plan, arm, question, names))
     if pile.roles != names:
         raise PlanError(
-            f"the panels of two runs of {plan.arm} differ in {', '.join(sorted({*pile.roles} ^ {*names}))}",
+            f"the panels of two runs of {arm} differ in {', '.join(sorted({*pile.roles} ^ {*names}))}",
             hint="Fit on runs of one panel per arm and committee.",
         )
     if question.id in pile.said:
-        raise DataError(
-            f"item {question.id} stands in two runs of {plan.arm}", hint="Fit on one run per panel and item."
-        )
-    pile.said[question.id] = {role_of[seat]: answer[number] for seat, answer in final.items() if answer is not None}
+        raise DataError(f"item {question.id} stands in two runs of {arm}", hint="Fit on one run per panel and item.")
+    pile.said[question.id] = {
+        role: getattr(row.answer, number) for role, row in zip(roles, final, strict=True) if row.answer is not None
+    }
 
 
 def _fitted(pile: _Pile, truths: Mapping[str, float], recalibration: Method | None) -> PanelWeights:
@@ -136,7 +147,7 @@ def _fitted(pile: _Pile, truths: Mapping[str, float], recalibration: Method | No
     truth = np.array([truths[item] for item in items])
     question = pile.question
     panel = PanelWeights(
-        arm=pile.plan.arm,
+        arm=pile.arm,
         committee=pile.plan.committee,
         models=pile.plan.models,
         kind=question.kind,
@@ -170,5 +181,5 @@ def _map(pile: _Pile, said: FloatArray, present: BoolArray, truth: FloatArray, m
         probabilities=np.array(pooled),
         outcomes=truth[asked],
         pool=pool,
-        version=f"{pile.plan.arm}-{method}-{len(pooled)}",
+        version=f"{pile.arm}-{method}-{len(pooled)}",
     )

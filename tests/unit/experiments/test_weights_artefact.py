@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio
 import numpy as np
+import polars as pl
 import pytest
 
 from consilience.aggregation.answers import FittedPanel, aggregate_answers
@@ -16,8 +19,8 @@ from consilience.core.answers import Estimate
 from consilience.core.packet import Item
 from consilience.core.panel import Seat
 from consilience.errors import ConfigError, DataError, IntegrityError, PlanError
-from consilience.experiments.fitting import fit_weights
-from consilience.experiments.replay import recompute
+from consilience.experiments.fitting import fit_weights as fit_weights_async
+from consilience.experiments.replay import recompute as recompute_async
 from consilience.experiments.weights import (
     Weights,
     load_weights,
@@ -28,6 +31,7 @@ from consilience.experiments.weights import (
     write_weights,
 )
 from engine_cases import (
+    DEBATE,
     INDEPENDENT,
     MODEL,
     ROLES,
@@ -65,17 +69,28 @@ def speak(request: Any) -> str:
         return reply(abstention={"reason": "Nothing to go by."})
     if read(request).kind == "probability":
         return reply(answer=answer_json("probability", p_yes=0.1 * seat + 0.4 * (number % 2)))
-    return reply(answer=answer_json(point=said_of(item_id, seat)))
+    if read(request).task.startswith("critique"):
+        return reply(critiques=[])
+    moved = 1.05 if read(request).committee else 1.0
+    return reply(answer=answer_json(point=said_of(item_id, seat) * moved))
 
 
 def run(folder: Path, numbers: Sequence[int], *, split: str | None, kind: str = "estimate", **changes: Any) -> Path:
     items = [make_item(number, kind=kind) for number in numbers]
-    carry_out(folder, make_plan(items, protocol=INDEPENDENT, split=split, **changes), items, panel(speak))
+    carry_out(folder, make_plan(items, **{"protocol": INDEPENDENT, "split": split, **changes}), items, panel(speak))
     return folder
 
 
 def truths(numbers: Sequence[int]) -> dict[str, float]:
     return {f"item-{number:02d}": truth_of(f"item-{number:02d}") for number in numbers}
+
+
+def fit_weights(folders: Sequence[Path], **given: Any) -> Weights:
+    return anyio.run(partial(fit_weights_async, folders, **given))
+
+
+def recompute(folder: Path, **given: Any) -> pl.DataFrame:
+    return anyio.run(partial(recompute_async, folder, **given))
 
 
 VALIDATION = range(1, 13)
@@ -157,9 +172,9 @@ def test_only_finished_untouched_validation_runs_with_truths_teach(
     ballots = run(tmp_path / "ballots", [1], split="validation", kind="distribution")
     with pytest.raises(PlanError, match="there is nothing to fit"):
         fit_weights([single, ballots], **fit)
-    told = twin / "transcripts" / "item-01.json"
-    told.write_bytes(told.read_bytes().replace(b'"point":', b'"point": '))
-    with pytest.raises(IntegrityError, match="transcripts/item-01"):
+    packet = twin / "packets" / "item-01.json"
+    packet.write_bytes(packet.read_bytes().replace(b"worth", b"north"))
+    with pytest.raises(IntegrityError, match="packets/item-01"):
         fit_weights([twin], **fit)
     journal = single / "events-00001.jsonl"
     journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:-1]))
@@ -174,6 +189,19 @@ def test_runs_of_one_panel_are_taken_together(weights: Weights, tmp_path: Path) 
     together = fit_weights(parts[::-1], truths=truths(VALIDATION), package_version="0")
     assert together.panels == weights.panels
     assert [source.run_id for source in together.sources] == ["a", "b"]
+
+
+def test_every_arm_of_a_nested_course_is_fitted_on_the_answers_of_its_rounds(weights: Weights, tmp_path: Path) -> None:
+    levels = {"alone": 0, "test": 1}
+    folder = run(tmp_path / "n", VALIDATION, split="validation", protocol=DEBATE, levels=levels)
+    alone, after = fit_weights([folder], truths=truths(VALIDATION), package_version="0").panels
+    assert (alone.arm, after.arm) == ("alone", "test")
+    assert alone.numbers == weights.panels[0].numbers
+    assert after.numbers is not None
+    assert alone.numbers is not None
+    biased = {role: after.numbers.roles[role].scale for role in after.roles}
+    assert biased["comparables"] != alone.numbers.roles["comparables"].scale
+    assert after.numbers.roles["place"].variance == pytest.approx(alone.numbers.roles["place"].variance)
 
 
 def seats_of(item: Item, roles: Sequence[Any] = ROLES) -> tuple[Seat, ...]:
