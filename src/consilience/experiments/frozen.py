@@ -294,15 +294,16 @@ def read_freeze(results: Path) -> Freeze | None:
     """Return the freeze kept in a results folder; None where there is none.
 
     Raises:
-        IntegrityError: It cannot be read, or is not what was written.
+        DataError: It cannot be read.
+        IntegrityError: It is not what was written.
     """
     path = results / FREEZE
     try:
         data = path.read_bytes()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise IntegrityError(f"{path} cannot be read: {reason(error)}", hint="Check its permissions.") from error
+        raise DataError(f"{path} cannot be read: {reason(error)}", hint="Check its permissions.") from error
     try:
         content = json.loads(data)
         head = content.pop("sha256")

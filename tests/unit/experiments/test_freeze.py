@@ -275,6 +275,17 @@ def test_a_changed_freeze_is_no_freeze(study: Study, damage: Any, said: str) -> 
         read_freeze(study.results)
 
 
+def test_where_nothing_can_be_kept_nothing_was_frozen(study: Study) -> None:
+    assert read_freeze(study.results) is None
+    study.path.mkdir(parents=True)
+    with pytest.raises(DataError, match="cannot be read"):
+        read_freeze(study.results)
+    study.path.rmdir()
+    study.results.rmdir()
+    study.results.write_text("in the way")
+    assert read_freeze(study.results) is None
+
+
 def test_versions_are_notes_and_no_deviations(study: Study) -> None:
     freeze = taken(study)
     older = freeze.environment.model_copy(update={"python": "3.11.0", "packages": {"gone": "1"}})
