@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import anyio
+import polars as pl
 import pytest
 
 import consilience
@@ -79,7 +80,9 @@ def test_a_distribution_sums_to_one_and_is_read_by_label(tmp_path: Path) -> None
 def test_a_probability_is_the_one_in_the_prediction_file(tmp_path: Path) -> None:
     result = put(tmp_path, kind="probability", options=())
     frame = read_predictions(result.folder / "predictions.parquet")
-    assert frame["p"].to_list() == [result.probability] == [result.value]
+    assert result.rule == "geometric_odds"  # five seats are declared
+    assert frame.row(by_predicate=pl.col("aggregation") == result.rule, named=True)["p"] == result.value
+    assert result.value == result.probability
 
 
 def test_the_same_question_is_answered_from_its_record(tmp_path: Path) -> None:

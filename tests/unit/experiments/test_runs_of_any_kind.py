@@ -61,10 +61,16 @@ def test_every_kind_runs_resumes_and_is_recomputed(tmp_path: Path, kind: str, pr
         recompute(tmp_path / "run", aggregation="trimmed_mean_20")
 
 
-def test_a_probability_is_the_median_of_those_said(tmp_path: Path) -> None:
+def test_a_probability_is_pooled_by_every_rule(tmp_path: Path) -> None:
     report = run(tmp_path / "run", make_item(kind="probability"))
-    assert report.predictions["p"].to_list() == [0.3]  # the seats say .1, .2, .3, .4, .5
-    assert told(tmp_path / "run")["aggregated"] == {"median": 0.3}
+    made = dict(report.predictions.select("aggregation", "p").iter_rows())
+    assert made["median"] == 0.3  # the seats say .1, .2, .3, .4, .5
+    assert made["mean"] == pytest.approx(0.3)
+    assert made["geometric_odds"] < 0.3
+    assert told(tmp_path / "run")["aggregated"] == made
+    records = {record["rule"]: record for record in told(tmp_path / "run")["aggregation_records"]}
+    assert records["sqrt_neff"]["flags"] == ["rho_unmeasured"]
+    assert list(records["sqrt_neff"]["band"]) == ["0", "0.3", "0.5", "0.7", "0.9", "1"]
     assert told(tmp_path / "run")["aggregated_interval"] == {}
 
 
