@@ -23,6 +23,7 @@ from consilience.errors import DataError, IntegrityError, PlanError, reason
 from consilience.experiments.freeze import PROJECT_FILE, deviations, notes, package_hashes, project_digest
 from consilience.experiments.hypotheses import FAMILY
 from consilience.experiments.storage import write_json
+from consilience.experiments.weights import FILE as WEIGHTS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 FREEZE: Final = "freeze.json"
 SPLITS: Final = "data/processed/splits.parquet"
 SUBSAMPLES: Final = "data/processed/llm_subsamples.parquet"
-WEIGHTS: Final = "aggregation_weights.json"
 RULES: Final = "rules"
 PRIMARY: Final = "primary rules"
 HYPOTHESES: Final = "declared family"

@@ -31,7 +31,6 @@ from consilience.experiments.frozen import (
     SEEDED,
     SPLITS,
     SUBSAMPLES,
-    WEIGHTS,
     Freeze,
     Study,
     keep,
@@ -41,6 +40,7 @@ from consilience.experiments.frozen import (
 )
 from consilience.experiments.hypotheses import EVERY_ARM, FAMILY, OWN_SINGLE
 from consilience.experiments.prereg import prereg_page
+from consilience.experiments.weights import FILE as WEIGHTS
 from consilience.valuation.roster import role_prompt_hashes
 
 PACKAGE = Path(str(files("consilience")))
