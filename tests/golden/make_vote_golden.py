@@ -21,6 +21,7 @@ from vote_cases import APART, NAMES, PROFILES, Profile, approvals, digest_of_pro
 
 METHODS = {
     "plurality": ("scoring_methods", "plurality"),
+    "majority": ("other_methods", "absolute_majority"),
     "borda": ("scoring_methods", "borda"),
     "copeland": ("c1_methods", "copeland"),
     "minimax": ("margin_based_methods", "minimax"),

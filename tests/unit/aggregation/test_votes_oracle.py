@@ -52,6 +52,12 @@ def test_winners_are_the_oracles_ties_included(name: str, elections: Any) -> Non
     assert ties > 500, "few ties would prove little"
 
 
+def test_majorities_are_the_oracles_which_knows_no_tie(elections: Any) -> None:
+    rule, expected = VOTE_RULES["majority"], GOLDEN["winners"]["majority"]
+    made = [rule(ballots=cast, options=options).winner for options, cast in elections]
+    assert "".join(letter(() if winner is None else (winner,)) for winner in made) == expected
+
+
 def test_approval_winners_are_the_oracles_but_where_nothing_is_approved() -> None:
     rule, expected = VOTE_RULES["approval"], GOLDEN["winners"]["approval"]
     differ = 0
