@@ -21,7 +21,7 @@ def dissenters(row: AnswerRow, answers: Answers) -> tuple[str, ...]:
 
     An estimate differs when its own 90 % interval excludes the panel's point; a probability when it lies on the other
     side of one half or more than 0.2 away; a distribution when none of its likeliest options is one of the panel's; a
-    ballot when it is not for the winner. On a tie every ballot differs, since no option won.
+    ballot when it is not for the winner. On a tie, or without a decision, every one does.
 
     Args:
         row: The panel's answer under one rule.
