@@ -36,7 +36,7 @@ def debate(fake: FakeServer, houses: list[Item], committee: str) -> dict[str, An
     """Return the manifest of a debate."""
     fake.reset(responder=simulated_responder(read_property, seed=SEED))
     choices = Choices(
-        arm="G_debate", rounds=2, committee=committee, tier="mid", split="validation", seed=SEED, live=True
+        arm="G_debate", rounds=(2,), committee=committee, tier="mid", split="validation", seed=SEED, live=True
     )
     plan = make_plan(VALUATION, houses, choices, catalogue=CATALOGUE)
     environ = {"ANTHROPIC_API_KEY": "no-key", "OPENAI_API_KEY": "no-key"}
@@ -56,7 +56,11 @@ def marking(*, view: bool, system: bool) -> AbstractContextManager[Any]:
 
     def changed(self: Plan, *, run_secret: str) -> Settings:
         planned = layout(self, run_secret=run_secret)
-        return replace(planned, reuse_view=planned.reuse_view and view, reuse_system=planned.reuse_system and system)
+        return replace(
+            planned,
+            reuse_view=planned.reuse_view if view else frozenset(),
+            reuse_system=planned.reuse_system and system,
+        )
 
     return mock.patch.object(Plan, "settings", changed)
 

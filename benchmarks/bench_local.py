@@ -31,12 +31,13 @@ PROMPTS = 3
 HOUSES = {"estimate": 3, "probability": 1, "distribution": 1, "choice": 1}
 SETTINGS = Settings(
     seed=1,
+    replicate=0,
     run_secret="0" * 32,
     max_output_tokens=2000,
     assumed_output_tokens=700,
     effort="medium",
     reuse_system=True,
-    reuse_view=True,
+    reuse_view=frozenset(f"analyst_{number:02d}" for number in range(1, 6)),
 )
 OPTIONS = tuple(Option(id=f"o{number}", label=label) for number, label in enumerate(("Buy", "Wait", "Rent"), start=1))
 KINDS: dict[str, dict[str, Any]] = {
@@ -86,26 +87,25 @@ def house(number: int, kind: str) -> tuple[Item, float]:
     return Item(question=question, packet=packet), statistics.median(prices)
 
 
-def requests(item: Item) -> tuple[Briefing, list[Request]]:
+def requests(item: Item) -> list[Request]:
     """Return what the generic five are asked about an item."""
     roles = SHELF.roles_for("default", 0)
     seats = seats_of(roles, ["local"] * len(roles))
-    briefing = Briefing(item, seats=seats, prompts=Prompts.packaged("general"), settings=SETTINGS)
-    return briefing, [briefing.request(index, Turn(kind="estimate", round=0), None) for index in range(len(seats))]
+    briefing = Briefing(item, seats=seats, prompts=Prompts.packaged("general", ["estimate"]), settings=SETTINGS)
+    return [briefing.request(seat.label, Turn(kind="estimate", round=0), None) for seat in seats]
 
 
 async def panel(model: Local, number: int, kind: str) -> dict[str, Any]:
     """Ask a panel one after another; return its seconds, its valid answers and how many points are plausible."""
     item, median = house(number, kind)
-    briefing, asked = requests(item)
-    labels = tuple(seat.label for seat in briefing.seats)
+    asked = requests(item)
     begun = time.perf_counter()
     completions: list[Completion] = [await model.complete(request) for request in asked]
     seconds = time.perf_counter() - begun
     valid = near = 0
-    for label, completion in zip(labels, completions, strict=True):
+    for completion in completions:
         try:
-            outcome = read_reply(completion.text, Expected(item.question, "answer", label, labels))
+            outcome = read_reply(completion.text, Expected(item.question, "answer"))
         except ContractError:
             continue
         valid += 1
@@ -134,7 +134,7 @@ async def speeds(model: Local) -> tuple[list[float], list[float], int]:
     output: list[float] = []
     length = 0
     for number in range(PROMPTS):
-        _, asked = requests(house(100 + number, "estimate")[0])
+        asked = requests(house(100 + number, "estimate")[0])
         first, took = await timed(model, replace(asked[0], max_output_tokens=1))
         again, wrote = await timed(model, asked[0])
         if first.usage is not None and again.usage is not None:

@@ -17,7 +17,7 @@ import anyio
 
 from consilience.core.contracts import ENVELOPES
 from consilience.core.packet import EvidenceItem, Item, Packet, Section
-from consilience.core.panel import seats_of
+from consilience.core.panel import seating_of, seats_of
 from consilience.core.question import Question
 from consilience.core.role import Role
 from consilience.core.turn import TurnKind
@@ -45,12 +45,13 @@ PRICE = Price.model_validate(
 )
 SETTINGS = Settings(
     seed=1,
+    replicate=0,
     run_secret="0" * 32,
     max_output_tokens=2000,
     assumed_output_tokens=700,
     effort="medium",
     reuse_system=True,
-    reuse_view=True,
+    reuse_view=frozenset(f"analyst_{number:02d}" for number in range(1, SEATS + 1)),
 )
 USAGE = Usage(900, 0, 0, 0, 180, 0)
 
@@ -189,26 +190,28 @@ def load(name: str, *, system: int, view: int, reply: int, goal_us: float) -> li
 
 def critical_path() -> list[dict[str, Any]]:
     """Measure the wall time of a 12-role, 2-round committee against its critical path under simulated latencies."""
+    protocol: Protocol = Debate(rounds=2, settled_change=0.0)
+    seats = seats_of([Role(id=f"role_{n}", view=("all",), text="Judge.") for n in range(SEATS)], ["slow"] * SEATS)
+    seating = seating_of(seats)
     stages: dict[str, float] = {}
     chance = random.Random(7)
     text = reply_of(700)
     critique = json.dumps({"answer": None, "critiques": [], "abstention": None})
     latencies = {
-        f"{kind} {round_} {seat}": chance.uniform(0.2, 0.8)
-        for kind, round_ in Debate(rounds=2).plan()
-        for seat in range(SEATS)
+        f"{planned.turn.kind} {planned.turn.round} {planned.seat}": chance.uniform(0.2, 0.8)
+        for planned in protocol.plan(seating)
     }
 
     class Slow(Scripted):
         async def complete(self, request: Request) -> Completion:
             task = request.messages[0].blocks[-1].text.rsplit("TASK: ", 1)[1].split()
-            kind, round_, seat = task[0], int(task[1]), int(task[3].rsplit("_", 1)[1]) - 1
+            kind, round_, seat = task[0], task[1], task[3]
             await anyio.sleep(latencies[f"{kind} {round_} {seat}"])
             return completion(request, critique if kind == "critique" else text, usage=USAGE)
 
-    protocol: Protocol = Debate(rounds=2, settled_change=0.0)
-    for kind, round_ in protocol.plan():
-        stages[f"{kind}{round_}"] = max(latencies[f"{kind} {round_} {seat}"] for seat in range(SEATS))
+    for turn, latency in latencies.items():
+        stage = turn.rsplit(" ", 1)[0]
+        stages[stage] = max(stages.get(stage, 0.0), latency)
 
     async def run() -> float:
         with tempfile.TemporaryDirectory() as scratch:
@@ -224,11 +227,7 @@ def critical_path() -> list[dict[str, Any]]:
                 jitter=chance.random,
                 stop=Stop(),
             )
-            seats = seats_of(
-                [Role(id=f"role_{n}", view=("all",), text="Judge.") for n in range(SEATS)], ["slow"] * SEATS
-            )
-            settings = SETTINGS
-            briefing = Briefing(item_of(1, 5_000), seats=seats, prompts=prompts_of(400), settings=settings)
+            briefing = Briefing(item_of(1, 5_000), seats=seats, prompts=prompts_of(400), settings=SETTINGS)
             session = ItemSession(briefing, TurnTaker(pool, journal, RunState(Texts(folder))))
             begun = time.perf_counter()
             await protocol.run(session)

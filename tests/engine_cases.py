@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 
 from consilience.core.packet import EvidenceItem, Item, Packet, Section
+from consilience.core.panel import seating_of, seats_of
 from consilience.core.question import Option, Question
 from consilience.core.role import Role
 from consilience.evidence.reading import ParsedPrompt, parse_prompt
@@ -27,6 +28,7 @@ from consilience.models.calls import Limits
 from consilience.models.prices import Catalogue, ModelSpec, Price
 from consilience.models.request import Request
 from consilience.models.scripted import Reply, Scripted, prompt_text
+from consilience.protocols import PROTOCOLS
 
 MODEL = "m"
 ROLES = (
@@ -99,32 +101,56 @@ def make_plan(
     protocol: dict[str, dict[str, Any]] | None = None,
     roles: Sequence[Role] = ROLES,
     models: Sequence[str] = (MODEL,),
+    parts: Mapping[str, str] | None = None,
     **changes: Any,
 ) -> Plan:
     chosen = DEBATE if protocol is None else protocol
+    treatment = Treatment(protocol=chosen, panel="default12", parts=dict(parts or {}))
+    asking = treatment.make_protocol()
+    seating = seating_of(seats_of(roles, [""] * len(roles), parts=treatment.parts))
+    nested: tuple[int, ...] = getattr(asking, "nested", ())
     values: dict[str, Any] = {
         "application": "valuation",
         "arm": "test",
-        "treatment": Treatment(protocol=chosen, panel="default12"),
+        "treatment": treatment,
         "protocol": chosen,
         "committee": "none",
         "tier": "mid",
         "models": tuple(models),
         "split": None,
         "seed": 7,
+        "replicate": 0,
+        "match": None,
+        "labels": "neutral",
+        "levels": {f"test_r{number}": number for number in (0, *nested)}
+        if nested
+        else {"test": getattr(asking, "rounds", 0)},
+        "caches": False,
+        "weights": None,
+        "weights_source": "equal weights",
         "max_output_tokens": 2_000,
         "effort": "medium",
         "roles": tuple(roles),
         "preamble": "Judge from evidence.",
         "output_rules": "Reply with one JSON object.",
         "tasks": {
-            kind: f"{kind} (round ${{round}}). You are ${{seat}}." for kind in ("estimate", "critique", "revision")
+            planned.turn.kind: f"{planned.turn.kind} (round ${{round}}). You are ${{seat}}."
+            for planned in asking.plan(seating)
         },
         "items": {item.question.id: item.digest for item in items},
         "narrow": (),
         "dropped": (),
     }
     return Plan(**(values | changes))
+
+
+def cast_for(protocol: str, roles: Sequence[Role]) -> tuple[tuple[Role, ...], dict[str, str]]:
+    """Return as many of the roles as a protocol seats, and who of the last of them plays each of its parts."""
+    declared = PROTOCOLS[protocol]
+    seats = len(roles) if declared.most_members is None else declared.most_members + len(declared.parts)
+    seated = tuple(roles[-seats:])
+    playing = seated[len(seated) - len(declared.parts) :]
+    return seated, {part: role.id for part, role in zip(declared.parts, playing, strict=True)}
 
 
 def make_catalogue(models: Iterable[str] = (MODEL,), *, price: Any = LIST_PRICE) -> Catalogue:
@@ -173,6 +199,8 @@ def speak(request: Request) -> str:
     """Answer any turn of any kind as a member that differs from the others and moves in revisions."""
     prompt = read(request)
     seat = seat_number(request)
+    if prompt.task.startswith("self_critique"):
+        return reply(critiques=[_critique(str(prompt.seat), seat)])
     if prompt.task.startswith("critique"):
         others = [row["seat"] for row in (prompt.committee or {})["others"]]
         return reply(critiques=[_critique(others[seat % len(others)], seat)] if others else [])

@@ -73,4 +73,5 @@ def make_request(
 
 
 def expected(question: Question, *, seat: int = 0, task: str = "estimate") -> Expected:
-    return Expected(question, "critiques" if task == "critique" else "answer", SEATS[seat], SEATS)
+    others = tuple(label for label in SEATS if label != SEATS[seat])
+    return Expected(question, "critiques" if task == "critique" else "answer", others)

@@ -52,7 +52,7 @@ def debate(fake: FakeServer, folder: Path, houses: Sequence[Item], committee: st
     """Let twelve roles debate five houses for two rounds."""
     fake.reset(responder=simulated_responder(read_property, seed=SEED))
     choices = Choices(
-        arm="G_debate", rounds=2, committee=committee, tier="mid", split="validation", seed=SEED, live=True
+        arm="G_debate", rounds=(2,), committee=committee, tier="mid", split="validation", seed=SEED, live=True
     )
     plan = make_plan(VALUATION, houses, choices, catalogue=CATALOGUE)
     environ = {
@@ -119,7 +119,7 @@ def test_the_second_breakpoint_pays(
     layout = Plan.settings
 
     def system_only(self: Plan, *, run_secret: str) -> CallSettings:
-        return replace(layout(self, run_secret=run_secret), reuse_view=False)
+        return replace(layout(self, run_secret=run_secret), reuse_view=frozenset())
 
     monkeypatch.setattr(Plan, "settings", system_only)
     one = debate(fake, tmp_path / "one", houses, "all_anthropic")
@@ -134,7 +134,7 @@ def test_a_lone_estimate_pays_no_surcharge_for_a_view_that_nobody_reads_again(
     fake: FakeServer, tmp_path: Path, houses: list[Item]
 ) -> None:
     choices = Choices(
-        arm="E_single", rounds=None, committee="all_anthropic", tier="mid", split="validation", seed=SEED, live=True
+        arm="E_single", rounds=(), committee="all_anthropic", tier="mid", split="validation", seed=SEED, live=True
     )
     plan = make_plan(VALUATION, houses[:1], choices, catalogue=CATALOGUE)
     run_live(VENDORS[0], fake, tmp_path / "run", plan=plan, items=houses[:1])
@@ -174,7 +174,7 @@ def test_without_warming_parallel_calls_all_write(adapter: Adapter, fake: FakeSe
     briefing = Briefing(
         ITEMS[0], seats=plan.seats(ITEMS[0].question.id), prompts=plan.prompts, settings=plan.settings(run_secret=TAG)
     )
-    request = briefing.request(0, Turn(kind="estimate", round=0), None)
+    request = briefing.request(briefing.seats[0].label, Turn(kind="estimate", round=0), None)
     answered: list[Completion] = []
 
     async def one(replicate: int) -> None:

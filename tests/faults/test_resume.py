@@ -169,7 +169,11 @@ ROLE = ROLES[1].model_copy(update={"text": "Read the market with care."})
         ({"tasks": PLAN.tasks | {"revision": "Again, ${seat}, round ${round}."}}, LIST_PRICE, "plan.tasks.revision"),
         ({"seed": 8}, LIST_PRICE, "plan.seed"),
         ({"max_output_tokens": 1_000}, LIST_PRICE, "plan.max_output_tokens"),
-        ({"protocol": {"debate": {"rounds": 2, "settled_change": 0.0}}}, LIST_PRICE, "plan.protocol.debate.rounds"),
+        (
+            {"protocol": {"debate": {"rounds": 2, "settled_change": 0.0}}},
+            LIST_PRICE,
+            "plan.levels.test, plan.protocol.debate.rounds",
+        ),
         ({"models": ("n",)}, LIST_PRICE, "models.m, models.n, plan.models.0, prices.m, prices.n"),
         ({}, PENNY, "prices.m.price.cache_write"),
     ],

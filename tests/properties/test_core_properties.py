@@ -55,7 +55,7 @@ def nearly_good(draw: st.DrawFn) -> tuple[str, str]:
 
 def check(kind: Any, yields: Any, text: str) -> None:
     """Read a reply: what comes out keeps every rule, and only a contract error refuses it."""
-    expected = Expected(question(kind), yields, "analyst_01", ("analyst_01", "analyst_02"))
+    expected = Expected(question(kind), yields, ("analyst_02",))
     try:
         outcome = read_reply(text, expected)
     except ContractError:
@@ -100,9 +100,7 @@ def test_an_object_is_cut_out_as_it_is_or_not_at_all(value: dict[str, Any], befo
 
 @given(p=st.floats(0, 1))
 def test_a_probability_is_never_moved(p: float) -> None:
-    outcome = read_reply(
-        reply(answer=answer_json("probability", p_yes=p)), Expected(question("probability"), "answer", "a", ("a",))
-    )
+    outcome = read_reply(reply(answer=answer_json("probability", p_yes=p)), Expected(question("probability"), "answer"))
     assert isinstance(outcome, Answered)
     assert isinstance(outcome.said, Probability)
     assert outcome.said.p_yes == p

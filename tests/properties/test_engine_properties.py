@@ -33,12 +33,14 @@ from engine_cases import (
     QUICK,
     ROLES,
     carry_out,
+    cast_for,
     events_of,
     make_item,
     make_items,
     make_plan,
     money_by_record,
     panel,
+    question,
     read,
     speak,
 )
@@ -211,12 +213,16 @@ def test_a_planted_secret_stands_in_no_prompt(
     """Wherever the truth is planted: either nothing is asked at all, or no prompt of any role and round shows it."""
     words = f"It went for {written(truth)[way]}."
     item = plant(place, words, truth, code)
+    if "estimate" not in PROTOCOLS[protocol].kinds:
+        item = item.model_copy(update={"question": question("probability", text=item.question.text)})
     roles = tuple(ROSTERS[roster])
     if place == "role":
         roles = (*roles[:-1], Role(id="leaky", view=("all",), text=words))
-    plan = make_plan([item], protocol={protocol: {}}, roles=roles)
+    roles, parts = cast_for(protocol, roles)
+    plan = make_plan([item], protocol={protocol: {}}, roles=roles, parts=parts)
     if place == "task":
-        plan = plan.model_copy(update={"tasks": plan.tasks | {"estimate": f"estimate {words} ${{seat}} ${{round}}"}})
+        kind = next(iter(plan.tasks))
+        plan = plan.model_copy(update={"tasks": plan.tasks | {kind: f"{kind} {words} ${{seat}} ${{round}}"}})
     model = panel()
     figure = figure_of(float(truth))
     assert figure is not None

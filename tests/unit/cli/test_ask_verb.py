@@ -53,7 +53,7 @@ def test_recompute_shows_the_columns_of_the_kind(cli: Cli, tmp_path: Path) -> No
     assert "option:o1" in done.out
     refused = cli("recompute", run_id, "--aggregation", "median", "--project", tmp_path)
     assert refused.code == 2
-    assert "Known: plurality" in refused.err
+    assert "plurality" in refused.err.partition("Known: ")[2]
 
 
 def test_json_is_one_document(cli: Cli, tmp_path: Path) -> None:

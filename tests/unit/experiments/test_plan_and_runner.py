@@ -16,7 +16,7 @@ from consilience.experiments.fingerprint import code_hashes, environment_hash, g
 from consilience.experiments.orders import Orders, Progress
 from consilience.experiments.plan import Application, Choices, Plan, committee_models, exposure
 from consilience.experiments.plan import make_plan as plan_an_arm
-from consilience.experiments.replay import recorded_items
+from consilience.experiments.recorded import recorded_items
 from consilience.experiments.storage import write_json, write_whole
 from consilience.journal.events import AttemptReserved, ItemFinished, ItemStarted, RunFinished, RunStarted, RunStopped
 from consilience.journal.ledger import ledger_rows
@@ -48,7 +48,7 @@ TOY = Application(name="valuation", roles_for=lambda _panel, _seed: ROLES, reade
 def choices(**changes: Any) -> Choices:
     values: dict[str, Any] = {
         "arm": "G_debate",
-        "rounds": None,
+        "rounds": (),
         "committee": "mixed_random",
         "tier": "mid",
         "split": "validation",
@@ -182,7 +182,7 @@ def test_a_plan_names_its_run_and_any_change_names_another() -> None:
     assert base.run_id.startswith("_G_debate_r2-validation-")
     others = [
         planned(seed=8),
-        planned(rounds=4),
+        planned(rounds=(4,)),
         planned(tier="small"),
         planned(committee="all_openai"),
         planned(arm="F_independent"),
@@ -191,7 +191,7 @@ def test_a_plan_names_its_run_and_any_change_names_another() -> None:
     ]
     assert len({base.run_id, *(plan.run_id for plan in others)}) == len(others) + 1
     assert base.simulated
-    assert planned(rounds=1).arm == "G_debate_r1"
+    assert planned(rounds=(1,)).arm == "G_debate_r1"
     assert base.make_protocol() == treatment("G_debate").make_protocol()
 
 
@@ -201,9 +201,9 @@ def test_a_plan_names_its_run_and_any_change_names_another() -> None:
         ({"arm": "G_debat"}, ConfigError, 'unknown arm "G_debat".*Did you mean "G_debate"'),
         ({"tier": "large"}, ConfigError, 'unknown tier "large"'),
         ({"committee": "all_google"}, ConfigError, 'unknown committee "all_google"'),
-        ({"arm": "F_independent", "rounds": 2}, PlanError, "protocol independent has no rounds"),
-        ({"rounds": 0}, PlanError, "0 rounds"),
-        ({"rounds": 1_000_000}, PlanError, "a debate of 1000000 rounds is more than the 20"),
+        ({"arm": "F_independent", "rounds": (2,)}, PlanError, "protocol independent has no rounds"),
+        ({"rounds": (0,)}, PlanError, "0 rounds"),
+        ({"rounds": (1_000_000,)}, PlanError, "a debate of 1000000 rounds is more than the 20"),
     ],
 )
 def test_what_cannot_work_is_refused_when_the_plan_is_made(changes: dict[str, Any], error: Any, why: str) -> None:
@@ -324,10 +324,10 @@ def test_seats_that_see_one_section_are_named_and_dropped_on_demand() -> None:
     narrow = Role(id="narrow", view=("P",), text="Judge the subject.")
     wide = Role(id="wide", view=("P", "C"), text="Compare.")
     app = Application(name="valuation", roles_for=lambda _panel, _seed: (narrow, wide), reader=lambda _mind: {})
-    named = plan_an_arm(app, ITEMS, choices(), catalogue=CATALOGUE)
+    named = plan_an_arm(app, ITEMS, choices(arm="F_independent"), catalogue=CATALOGUE)
     assert (named.narrow, named.dropped) == (("narrow",), ())
     assert "narrow sees no more than one section of the evidence" in named.warnings()
-    dropped = plan_an_arm(app, ITEMS, choices(drop_empty_seats=True), catalogue=CATALOGUE)
+    dropped = plan_an_arm(app, ITEMS, choices(arm="F_independent", drop_empty_seats=True), catalogue=CATALOGUE)
     assert ([role.id for role in dropped.roles], dropped.dropped) == (["wide"], ("narrow",))
     assert dropped.run_id != named.run_id
     blind = Application(name="valuation", roles_for=lambda _panel, _seed: (narrow,), reader=lambda _mind: {})

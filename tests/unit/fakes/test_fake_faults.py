@@ -21,7 +21,7 @@ from consilience.fakes.spoiling import out_of_range, with_surrogate
 from vendor_clients import BODIES, Clients, clients_of, messages, responses, text_of, with_clients
 from vendor_clients import ask as ask_fake
 
-EXPECTED = Expected(Question(id="q", text="?", kind="probability"), "answer", "analyst_01", ("analyst_01",))
+EXPECTED = Expected(Question(id="q", text="?", kind="probability"), "answer")
 VENDORS = {"messages": anthropic, "responses": openai, "chat": openai}
 
 

@@ -1,26 +1,23 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
-from consilience.core.answers import Abstention, Choice, Critique, CritiqueSet, Distribution, Estimate, Probability
-from consilience.core.deliberation import Deliberation, Table
-from consilience.core.outcomes import Abstained, Answered, Failed, Outcome
-from consilience.core.question import Question
+from consilience.core.answers import Abstention
+from consilience.core.outcomes import Abstained, Outcome
 from consilience.core.turn import Turn
 from consilience.errors import FinalModelError, PlanError
 from consilience.experiments.arms import arm_label, treatment
-from consilience.experiments.transcript import status_of
+from consilience.experiments.rows import status_of
 from consilience.journal.events import ItemFinished, ProtocolNote
 from consilience.models.request import Request
 from consilience.models.scripted import Reply, prompt_text
 from consilience.protocols import PROTOCOLS, Debate, Independent
-from consilience.protocols.base import ALL_KINDS, Protocol
+from consilience.protocols.base import ALL_KINDS
 from engine_cases import (
     INDEPENDENT,
     ROLES,
@@ -31,87 +28,32 @@ from engine_cases import (
     make_items,
     make_plan,
     panel,
-    question,
     read,
     reply,
     seat_number,
     speak,
 )
-
-MODELS: dict[str, Any] = {
-    "estimate": Estimate,
-    "probability": Probability,
-    "distribution": Distribution,
-    "choice": Choice,
-}
-LOST = Failed(error="TransientModelError", message="overloaded")
-Say = Callable[[str, Turn], Outcome]
-
-
-@dataclass
-class FakeSession:
-    """A session whose members answer by seat and turn; it notes what a protocol does with it."""
-
-    question: Question
-    seats: tuple[str, ...]
-    say: Say
-    asked: list[tuple[Turn, Table | None, Mapping[str, CritiqueSet] | None]] = field(default_factory=list)
-
-    async def ask_all(
-        self, turn: Turn, *, table: Table | None = None, critiques: Mapping[str, CritiqueSet] | None = None
-    ) -> tuple[Outcome, ...]:
-        self.asked.append((turn, table, critiques))
-        return tuple(self.say(seat, turn) for seat in self.seats)
-
-
-def answered(kind: Any = "estimate", **changes: Any) -> Outcome:
-    said = MODELS[kind].model_validate(answer_json(kind, **changes), strict=False)
-    return Answered(said_type=kind, said=said)
-
-
-def critic(*targets: str) -> Outcome:
-    return Answered(
-        said_type="critiques",
-        said=CritiqueSet(
-            critiques=tuple(Critique(target_role=name, agrees=False, points=(), evidence_ids=()) for name in targets)
-        ),
-    )
-
-
-def deliberate(
-    protocol: Protocol, say: Say, *, kind: Any = "estimate", seats: int = 3
-) -> tuple[Deliberation, FakeSession]:
-    session = FakeSession(question(kind), tuple(f"analyst_{n:02d}" for n in range(1, seats + 1)), say)
-    return anyio.run(protocol.run, session), session
-
-
-def moving(share: float) -> Say:
-    """Answers whose spread shrinks by this share in every round."""
-
-    def say(seat: str, turn: Turn) -> Outcome:
-        if turn.kind == "critique":
-            return critic()
-        number = int(seat[-2:])
-        return answered(point=1_000.0 * 1.1 ** ((number - 2) * (1 - share) ** turn.round))
-
-    return say
+from protocol_cases import LOST, answered, critic, deliberate, moving, turns_of
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 4])
 def test_a_debate_asks_estimates_then_critiques_and_revisions_in_every_round(rounds: int) -> None:
     debate = Debate(rounds=rounds)
     deliberation, session = deliberate(debate, moving(0.5))
-    assert [(turn.kind, turn.round) for turn, _, _ in session.asked] == list(debate.plan())
-    assert len(debate.plan()) == 1 + 2 * rounds
+    assert session.turns() == turns_of(debate.plan(session.seating))
+    assert [(stage[0].turn.kind, stage[0].turn.round, len(stage)) for stage in session.asked] == [
+        ("estimate", 0, 3),
+        *((kind, round_, 3) for round_ in range(1, rounds + 1) for kind in ("critique", "revision")),
+    ]
     assert (deliberation.rounds_run, deliberation.stopped) == (rounds, None)
     assert len(deliberation.tables) == rounds + 1
 
 
 def test_all_members_of_a_round_are_asked_on_the_same_table() -> None:
     deliberation, session = deliberate(Debate(rounds=2), moving(0.5))
-    shown = [table for _, table, _ in session.asked]
     first, second, _ = deliberation.tables
-    assert shown == [None, first, first, second, second]
+    shown = [[ask.shown.table for ask in stage] for stage in session.asked]
+    assert shown == [[table] * 3 for table in (None, first, first, second, second)]
 
 
 def test_a_settled_debate_stops_early_and_says_where() -> None:
@@ -177,9 +119,7 @@ def test_a_failed_critique_costs_nobody_an_answer_and_addresses_nobody() -> None
         return LOST if seat == "analyst_01" else critic("analyst_01")
 
     deliberation, session = deliberate(Debate(rounds=1), say)
-    said = session.asked[-1][2]
-    assert said is not None
-    assert set(said) == {"analyst_02", "analyst_03"}
+    assert [set(ask.shown.critiques) for ask in session.asked[-1]] == [{"analyst_02", "analyst_03"}] * 3
     assert all(row.answer is not None for row in deliberation.final)
 
 
@@ -202,16 +142,30 @@ def test_a_quorum_of_those_who_came_later_counts() -> None:
     assert deliberation.final[2].answered_round == 1
 
 
-@pytest.mark.parametrize("kind", ALL_KINDS)
-@pytest.mark.parametrize("name", PROTOCOLS.names())
+@pytest.mark.parametrize(
+    ("name", "kind"), [(name, kind) for name in PROTOCOLS.names() for kind in PROTOCOLS[name].kinds]
+)
 def test_every_protocol_carries_every_kind_it_declares(name: str, kind: Any) -> None:
     protocol = PROTOCOLS[name]()
-    assert kind in protocol.kinds
-    deliberation, session = deliberate(
-        protocol, lambda _, turn: critic() if turn.kind == "critique" else answered(kind), kind=kind
-    )
-    assert all(row.answer is not None for row in deliberation.final)
-    assert [(turn.kind, turn.round) for turn, _, _ in session.asked] == list(protocol.plan())[: len(session.asked)]
+    seats = protocol.most_members if protocol.most_members is not None else 3
+
+    def say(seat: str, turn: Turn) -> Outcome:
+        others = [f"analyst_{number:02d}" for number in range(1, 4) if seat != f"analyst_{number:02d}"]
+        addressed = [seat] if turn.kind == "self_critique" else others[:1]
+        return critic(*addressed) if turn.yields == "critiques" else answered(kind)
+
+    deliberation, session = deliberate(protocol, say, kind=kind, seats=seats)
+    assert deliberation.final
+    assert all(row.answer is not None for row in (*deliberation.final, *deliberation.variants.values()))
+    asked, planned = session.turns(), turns_of(protocol.plan(session.seating))
+    assert Counter((seat, turn.kind) for seat, turn in asked) <= Counter((seat, turn.kind) for seat, turn in planned)
+    stops_early = hasattr(protocol, "settled_change") or hasattr(protocol, "consensus_gap")  # all say the same
+    assert (asked == planned) is not stops_early
+
+
+def test_most_protocols_serve_all_kinds() -> None:
+    narrower = {name: PROTOCOLS[name].kinds for name in PROTOCOLS.names() if PROTOCOLS[name].kinds != ALL_KINDS}
+    assert narrower == {"adversarial": ("probability",), "displaced": ("estimate", "probability")}
 
 
 def test_a_moving_vote_is_not_settled() -> None:
@@ -240,7 +194,9 @@ def test_parameters_out_of_range_are_refused_when_the_plan_is_made(changes: dict
 def test_independent_is_one_turn_each() -> None:
     deliberation, session = deliberate(Independent(), lambda _seat, _turn: answered())
     assert (deliberation.rounds_run, deliberation.stopped, len(session.asked)) == (0, None, 1)
-    assert Independent().plan() == (("estimate", 0),)
+    turn = Turn(kind="estimate", round=0)
+    assert session.turns() == [(seat, turn) for seat in ("analyst_01", "analyst_02", "analyst_03")]
+    assert turns_of(Independent().plan(session.seating)) == session.turns()
 
 
 @pytest.mark.parametrize(
