@@ -19,7 +19,7 @@ from consilience.api.result import Result, result_of
 from consilience.core.answers import Answer
 from consilience.core.packet import Item
 from consilience.core.question import Kind
-from consilience.errors import ConfigError, PlanError
+from consilience.errors import ConfigError
 from consilience.experiments.casting import cast
 from consilience.experiments.fingerprint import run_facts
 from consilience.experiments.general import GENERAL
@@ -33,7 +33,16 @@ from consilience.models.calls import Stop
 from consilience.models.prices import Catalogue, load_catalogue
 from consilience.registry import nearest
 
-ARMS: Final = {"independent": "F_independent", "debate": "G_debate"}
+ARMS: Final = {
+    "independent": "F_independent",
+    "debate": "G_debate",
+    "delphi": "delphi",
+    "skeptic": "H_skeptic",
+    "adversarial": "adversarial",
+}
+"""The arm of each protocol that a question can be put by."""
+OWN_PANEL: Final = "default"
+"""Stands for the panel that the protocol's arm declares."""
 ALONE: Final = ("generalist", "E_single")
 """The panel of one agent, and its arm."""
 RUN_ID_HASH: Final = 10
@@ -47,8 +56,8 @@ class Terms:
     """How a question is asked.
 
     Attributes:
-        panel: A packaged panel by name, or a YAML file of the user's.
-        protocol: ``independent`` or ``debate``.
+        panel: A packaged panel by name, or a YAML file of the user's; ``default`` is the one of the protocol's arm.
+        protocol: ``independent``, ``debate``, ``delphi``, ``skeptic`` or ``adversarial``.
         rounds: Rounds of debate; None takes the protocol's own.
         committee: How models are given to roles, or one model id for all.
         tier: Price tier of the models.
@@ -88,12 +97,12 @@ def prepare(item: Item, terms: Terms) -> tuple[Job, Orders]:
     arm = _arm(terms)
     choices = Choices(
         arm=arm,
-        rounds=terms.rounds,
+        rounds=() if terms.rounds is None else (terms.rounds,),
         committee=terms.committee,
         tier=terms.tier,
         split=None,
         seed=terms.seed,
-        panel=terms.panel,
+        panel=None if terms.panel == OWN_PANEL else terms.panel,
         live=terms.live,
     )
     plan = make_plan(GENERAL, [item], choices, catalogue=terms.catalogue)
@@ -108,9 +117,7 @@ def prepare(item: Item, terms: Terms) -> tuple[Job, Orders]:
 def _arm(terms: Terms) -> str:
     if terms.protocol not in ARMS:
         raise ConfigError(f'unknown protocol "{terms.protocol}"', hint=nearest(terms.protocol, ARMS))
-    if terms.protocol == "debate" and len(GENERAL.roles_for(terms.panel, terms.seed)) == 1:
-        raise PlanError("one agent alone has nobody to debate with", hint="Use a panel of several roles.")
-    return ALONE[1] if terms.panel == ALONE[0] else ARMS[terms.protocol]
+    return ALONE[1] if (terms.panel, terms.protocol) == (ALONE[0], "independent") else ARMS[terms.protocol]
 
 
 async def aask(  # noqa: PLR0913 - a question's options are its parameters
@@ -156,8 +163,9 @@ async def aask(  # noqa: PLR0913 - a question's options are its parameters
         upper: For estimates: largest admissible value.
         panel: ``default`` (the generic five), ``generalist`` (one agent alone), another packaged panel, or a YAML
             file of your own that lists its roles.
-        protocol: ``independent`` or ``debate``.
-        rounds: Rounds of debate; None takes the protocol's own.
+        protocol: ``independent``; ``debate``; ``delphi`` (revisions without critiques); ``skeptic`` (a debate judged by
+            a skeptic that took no part); ``adversarial`` (two advocates and a judge, for probabilities).
+        rounds: Rounds of deliberation; None takes the protocol's own.
         model: One model for all seats, instead of a committee; ``local`` speaks without ``live``.
         committee: ``mixed_random``, ``all_anthropic`` or ``all_openai``.
         tier: Price tier of the models, ``mid`` or ``small``.

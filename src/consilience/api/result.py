@@ -74,6 +74,7 @@ class Result:
         row: The panel's answer under the primary rule of its kind; None when there is no answer.
         members: Everybody, in seat order.
         minority_report: Every answer that differs from the panel's; empty when nobody dissented.
+        diagnostics: Spread by round, who moved toward whom, which evidence is shared; None for a single answer.
         models: The models asked.
         simulated: No real model spoke.
         cost_usd: At list price; None when any price or usage is unknown.
@@ -89,6 +90,7 @@ class Result:
     row: AnswerRow | None
     members: tuple[Member, ...]
     minority_report: tuple[Dissent, ...]
+    diagnostics: dict[str, Any] | None
     models: tuple[str, ...]
     simulated: bool
     cost_usd: float | None
@@ -208,6 +210,7 @@ class Result:
                 {"seat": one.member.seat, "reasons": one.reasons, "counterarguments": list(one.counterarguments)}
                 for one in self.minority_report
             ],
+            "diagnostics": self.diagnostics,
             "models": list(self.models),
             "cost_usd": self.cost_usd,
             "tokens": self.tokens,
@@ -254,6 +257,7 @@ def result_of(report: RunReport, question: Question) -> Result:
         row=row,
         members=members,
         minority_report=tuple(_dissent(member) for member in members if member.seat in differing),
+        diagnostics=told["diagnostics"],
         models=tuple(report.manifest["models"]),
         simulated=report.manifest["simulated"],
         cost_usd=told["totals"]["cost_usd"],
@@ -276,6 +280,7 @@ def _members(told: Mapping[str, Any], question: Question) -> tuple[Member, ...]:
             carried_from_round=final[seated["seat"]]["carried_from_round"],
         )
         for seated in told["committee"]
+        if seated["seat"] in final  # advocates argue and answer nothing
     )
 
 

@@ -21,6 +21,7 @@ def parts_of(result: Result, place: Place) -> list[str | Grid]:
     told += _detail(result)
     told.append(Grid(("seat", "role", "model", "answer", "differs"), members, words=5))
     told += _dissent(result)
+    told += [] if result.diagnostics is None else result.diagnostics["told"]
     calls = f"{result.calls} calls" if result.calls else "0 calls: answered from the record"
     tokens = "tokens unknown" if result.tokens is None else f"{result.tokens:,} tokens"
     at = "" if place.root == Path() else f" --project {place.root}"

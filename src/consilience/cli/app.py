@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from consilience.cli import asking, data, demo, evaluating, fitting, freezing, rosters, run_arm, runs, vendors
+from consilience.cli import asking, data, demo, evaluating, fitting, freezing, grids, rosters, run_arm, runs, vendors
 from consilience.cli.console import note, outspoken
 from consilience.cli.failures import report
 from consilience.cli.place import Place
@@ -28,6 +28,7 @@ app.command("ask", epilog=asking.EXAMPLE)(asking.ask)
 app.add_typer(data.app, name="data", help="Build a table of sales, split it, draw from it, or make up a town.")
 app.command("roles", epilog=rosters.EXAMPLE)(rosters.roles)
 app.command("run-arm", epilog=run_arm.EXAMPLE)(run_arm.run_arm)
+app.command("grid", epilog=grids.EXAMPLE)(grids.grid)
 app.command("freeze", epilog=freezing.EXAMPLE)(freezing.freeze)
 app.command("evaluate", epilog="Example: consilience evaluate --include-simulated")(evaluating.evaluate)
 app.command("report", epilog="Example: consilience report --include-simulated --output results/report.html")(

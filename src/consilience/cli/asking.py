@@ -36,8 +36,12 @@ def ask(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
             help="default (five members), generalist (one agent), another of consilience roles, or a YAML file."
         ),
     ] = "default",
-    protocol: Annotated[str, typer.Option(help="independent or debate.")] = "independent",
-    rounds: Annotated[int | None, typer.Option(min=1, help="Rounds of debate; by default two.")] = None,
+    protocol: Annotated[
+        str, typer.Option(help="independent, debate, delphi, skeptic, or adversarial (two advocates and a judge).")
+    ] = "independent",
+    rounds: Annotated[
+        int | None, typer.Option(min=1, help="Rounds of deliberation; by default the protocol's.")
+    ] = None,
     model: Annotated[str | None, typer.Option(help="One model for all seats, instead of a committee.")] = None,
     committee: Annotated[
         str | None,

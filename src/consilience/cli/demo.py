@@ -12,19 +12,23 @@ from consilience.cli.place import Json, Place, place_of
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from consilience.experiments.matching import Match
     from consilience.experiments.plan import Plan
     from consilience.models.prices import Catalogue
 
-ARMS = ("E_single", "F_independent", "G_debate")
+ARMS = ("E_single", "F_independent", "G_debate", "H_skeptic", "I_placebo")
+SINGLE, PRICED_AS = "J_single_matched", "G_debate"
+"""The single agent that is given the money of an arm; differences are taken from it."""
 SEED = 2026
 N = 24
 
 
 def demo(context: typer.Context, as_json: Json = False) -> None:
-    """See it work, offline and free: a synthetic town, three arms of simulated analysts, a table, a report page."""
+    """See it work, offline and free: a synthetic town, six arms of simulated analysts, a table, a report page."""
     from consilience.cli.data import TOWN_SEED  # noqa: PLC0415 - heavy below
     from consilience.cli.evaluating import evaluated, record, shown, write_page  # noqa: PLC0415 - heavy
     from consilience.cli.running import carry_out, models_of  # noqa: PLC0415 - the same
+    from consilience.experiments.matching import match_of  # noqa: PLC0415 - the same
     from consilience.experiments.orders import Job, Orders  # noqa: PLC0415 - the same
     from consilience.experiments.plan import Choices, make_plan  # noqa: PLC0415 - the same
     from consilience.models.prices import load_catalogue  # noqa: PLC0415 - the same
@@ -36,23 +40,29 @@ def demo(context: typer.Context, as_json: Json = False) -> None:
     synthetic_project(place.project, seed=TOWN_SEED)
     items = load_items(place.project, split="validation", n=N)
     catalogue = load_catalogue()
-    runs: list[str] = []
-    for arm in ARMS:
-        choices = Choices(arm=arm, rounds=None, committee="mixed_random", tier="mid", split="validation", seed=SEED)
-        plan = make_plan(VALUATION, items, choices, catalogue=catalogue)
-        runs.append(_run_id(plan, catalogue, root=place.root))
-        job = Job(
-            plan, items, runs[-1], place.project.runs / runs[-1], models_of(plan, catalogue, root=place.root), catalogue
+    ids = [item.question.id for item in items]
+
+    def run(arm: str, *, match: Match | None = None) -> str:
+        choices = Choices(
+            arm=arm, rounds=(), committee="mixed_random", tier="mid", split="validation", seed=SEED, match=match
         )
-        carry_out(job, Orders())
-    found = evaluated(place, runs, include_simulated=True)
-    path, folder = place.root / "report.html", place.project.runs / runs[-1]
+        plan = make_plan(VALUATION, items, choices, catalogue=catalogue)
+        run_id = _run_id(plan, catalogue, root=place.root)
+        models = models_of(plan, catalogue, root=place.root)
+        carry_out(Job(plan, items, run_id, place.project.runs / run_id, models, catalogue), Orders())
+        return run_id
+
+    runs = {arm: run(arm) for arm in ARMS}
+    match = match_of(runs[PRICED_AS], ids, run_folder=place.run_folder)
+    runs[SINGLE] = run(SINGLE, match=match)
+    found = evaluated(place, list(runs.values()), include_simulated=True, baseline=f"{SINGLE}.{match.arm}")
+    path, folder = place.root / "report.html", place.project.runs / runs[PRICED_AS]
     write_page(place, found, path, title="Consilience demo")
     show(
         {
             "simulated": True,
             "report": str(path),
-            "run_ids": runs,
+            "run_ids": list(runs.values()),
             "arms": record(found.evaluation),
             "warnings": list(found.evaluation.warnings),
         },
@@ -64,9 +74,9 @@ def demo(context: typer.Context, as_json: Json = False) -> None:
         f"  every turn and reply      {folder / 'transcripts'}",
         f"  the evidence shown        {folder / 'packets'}",
         f"  all that was sent         {folder}/events-*.jsonl (the journal)",
-        f"  the record, checked       consilience --project {place.root} verify {runs[-1]}",
-        f"  the same without a call   consilience --project {place.root} replay {runs[-1]}",
-        f"  what it cost, by role     consilience --project {place.root} ledger {runs[-1]} --by role",
+        f"  the record, checked       consilience --project {place.root} verify {runs[PRICED_AS]}",
+        f"  the same without a call   consilience --project {place.root} replay {runs[PRICED_AS]}",
+        f"  what it cost, by role     consilience --project {place.root} ledger {runs[PRICED_AS]} --by role",
         as_json=as_json,
     )
 

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from consilience.reports.tables import Table
     from consilience.valuation.schema import Manifest
 
+SINGLE = "E_single"
+"""The arm that differences are taken from where no other is named."""
+
 Runs = Annotated[list[str] | None, typer.Argument(metavar="[RUN]...", help="Runs to read, one per arm; default: all.")]
 Simulated = Annotated[
     bool, typer.Option("--include-simulated", help="Read simulated and synthetic runs too; their ids begin with _.")
@@ -30,6 +33,10 @@ Simulated = Annotated[
 Primary = Annotated[str, typer.Option(help="Aggregation rule fixed beforehand.")]
 Again = Annotated[
     str | None, typer.Option(help="Why test or holdout is looked at once more; kept in results/looks.jsonl.")
+]
+Baseline = Annotated[
+    str,
+    typer.Option("--baseline", help="Arm that all differences are taken from, such as a cost-matched single agent."),
 ]
 Truths = Annotated[Path | None, typer.Option(help="JSONL file that holds the truths of question sets.")]
 
@@ -39,18 +46,21 @@ def evaluate(
     runs: Runs = None,
     include_simulated: Simulated = False,
     primary: Primary = "median",
+    baseline: Baseline = SINGLE,
     questions: Truths = None,
     again: Again = None,
     as_json: Json = False,
 ) -> None:
-    """Compare arms: error, coverage, cost, and the difference from the single agent with its interval.
+    """Compare arms: error, coverage, cost, and the difference from a single agent with its interval.
 
     Every look at test or holdout is noted in results/looks.jsonl. After the freeze each is looked at once.
     """
     from consilience.reports.evaluation import main_table, rules_table  # noqa: PLC0415 - heavy
 
     place = place_of(context)
-    found = evaluated(place, runs, include_simulated=include_simulated, primary=primary, questions=questions)
+    found = evaluated(
+        place, runs, include_simulated=include_simulated, primary=primary, baseline=baseline, questions=questions
+    )
     look = looked(place, found, again=again)
     result = found.evaluation
     main = main_table(result)
@@ -64,6 +74,7 @@ def evaluate(
         "unfinished": list(found.unfinished),
         "partial": list(found.partial),
         "single_questions": list(found.single_questions),
+        "apart": list(found.apart),
         "arms": main.to_json(),
         "rules": rules_table(result).to_json(),
         "about": main.caption,
@@ -79,6 +90,7 @@ def report(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
     runs: Runs = None,
     include_simulated: Simulated = False,
     primary: Primary = "median",
+    baseline: Baseline = SINGLE,
     questions: Truths = None,
     output: Annotated[Path | None, typer.Option(help="The page; by default results/report.html.")] = None,
     title: Annotated[str, typer.Option(help="Heading of the page.")] = "Consilience report",
@@ -90,7 +102,9 @@ def report(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
     The page of tables that evaluate has shown is no new look at test or holdout; any other is.
     """
     place = place_of(context)
-    found = evaluated(place, runs, include_simulated=include_simulated, primary=primary, questions=questions)
+    found = evaluated(
+        place, runs, include_simulated=include_simulated, primary=primary, baseline=baseline, questions=questions
+    )
     look = looked(place, found, again=again, repeated=True)
     path = output or place.root / "results" / "report.html"
     write_page(place, found, path, title=title, look=look)
@@ -117,6 +131,7 @@ class Found:
         skipped: Simulated runs that were not read.
         unfinished: Runs without predictions so far.
         single_questions: Runs of ``ask``, of which no truth is known.
+        apart: Runs that are no arm to compare: repetitions and perturbed evidence.
         notes: Sentences about the data that every report says.
         sources: Where the items come from.
         heads: Head hash of each run's journal, which was checked.
@@ -129,6 +144,7 @@ class Found:
     skipped: tuple[str, ...]
     unfinished: tuple[str, ...]
     single_questions: tuple[str, ...]
+    apart: tuple[str, ...]
     notes: tuple[str, ...]
     sources: tuple[Source, ...]
     heads: dict[str, str]
@@ -150,6 +166,7 @@ def evaluated(
     *,
     include_simulated: bool,
     primary: str = "median",
+    baseline: str = SINGLE,
     questions: Path | None = None,
 ) -> Found:
     """Evaluate runs of the project on the truths of its tables and question files.
@@ -173,10 +190,11 @@ def evaluated(
     notes += [] if frozen is None else _other_rule(frozen.primary_rules("estimate").values(), primary)
     labels = [read_label(place.run_folder(run_id), frozen=head) for run_id in loaded.run_ids]
     return Found(
-        evaluate_predictions(loaded.predictions, truth, primary=primary),
+        evaluate_predictions(loaded.predictions, truth, primary=primary, baseline_arm=baseline),
         loaded.skipped_simulated,
         loaded.unfinished,
         loaded.single_questions,
+        loaded.apart,
         tuple(notes),
         tuple(sources),
         heads,
@@ -342,6 +360,11 @@ def _remarks(found: Found, look: Look | None) -> list[str]:
     if found.single_questions:
         lines.append(
             f"note: left out {counted(len(found.single_questions), 'single question')}: no truth is known of them"
+        )
+    if found.apart:
+        lines.append(
+            f"note: left out {counted(len(found.apart), 'run')} that are no arm to compare (repetitions, perturbed "
+            "evidence)"
         )
     if found.unfinished:
         lines.append(f"note: not finished, left out: {', '.join(found.unfinished)}")

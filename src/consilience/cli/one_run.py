@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from consilience.aggregation.answers import OPTION_PREFIX, default_rule
 from consilience.cli.console import Grid, counted, note, number, show
 from consilience.cli.place import Place, titled
+from consilience.cli.planning import Asked, planned
 from consilience.cli.running import (
-    Wanted,
     carry_out,
     check_keys,
     items_of,
@@ -18,15 +17,15 @@ from consilience.cli.running import (
     models_of,
     run_name,
 )
-from consilience.cli.settings import Settings
 from consilience.cli.unanswered import unanswered
 from consilience.cli.watch import spent
 from consilience.core.packet import Item
 from consilience.errors import StoppedError
 from consilience.experiments.casting import batch_vendors
+from consilience.experiments.diagnostics import told
 from consilience.experiments.foresight import Foresight, foresee
 from consilience.experiments.orders import Job, Orders, RunReport
-from consilience.experiments.plan import Choices, Plan, make_plan
+from consilience.experiments.plan import Plan
 from consilience.journal.budget import usd
 from consilience.models.batch import DISCOUNT
 from consilience.models.prices import NANO
@@ -34,60 +33,10 @@ from consilience.models.prices import NANO
 SHOWN_ITEMS = 24
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What a user asked of ``run-arm``.
-
-    Attributes:
-        arm: Name of a treatment.
-        rounds: Rounds of deliberation; None keeps the treatment's own.
-        panel: Who answers, by name or file; None for the treatment's own panel.
-        model: One model for all seats; None for a committee.
-        run_id: Chosen name of the run; None derives it from the plan.
-        drop_empty_seats: Leave out seats that see one section at most.
-        live: Real models speak.
-        oracle: Simulated analysts have a private signal.
-        batch: They are called through the vendors' batches.
-        wanted: Which items.
-        settings: Flags, environment and file.
-    """
-
-    arm: str
-    rounds: int | None
-    panel: str | None
-    model: str | None
-    run_id: str | None
-    drop_empty_seats: bool
-    live: bool
-    oracle: bool
-    batch: bool
-    wanted: Wanted
-    settings: Settings
-
-
-def _plan(asked: Asked, items: Sequence[Item]) -> Plan:
-    settings = asked.settings
-    if asked.model is not None:
-        settings.catalogue.spec(asked.model)  # says "model" where it is unknown, not "committee"
-    choices = Choices(
-        arm=asked.arm,
-        rounds=asked.rounds,
-        committee=settings.committee,
-        tier=settings.tier,
-        split=asked.wanted.split,
-        seed=settings.seed,
-        panel=asked.panel,
-        drop_empty_seats=asked.drop_empty_seats,
-        live=asked.live,
-        oracle=asked.oracle,
-    )
-    return make_plan(asked.wanted.application, items, choices, catalogue=settings.catalogue)
-
-
 def preview(place: Place, asked: Asked, *, as_json: bool) -> None:
     """Print what a run may take at worst; nothing is written into the project."""
     items = items_unwritten(asked.wanted, project=place.project, town=place.town)
-    plan = _plan(asked, items)
+    plan, items = planned(place, asked, items)
     discount = DISCOUNT if asked.batch else 1
     ahead = foresee(plan, items, catalogue=asked.settings.catalogue, discount=discount)
     run_id = run_name(plan, asked.run_id, synthetic=asked.wanted.synthetic)
@@ -161,25 +110,10 @@ def perform(place: Place, asked: Asked, *, accept: frozenset[str], retry_failed:
         BudgetError: The spend cap ended the run; what was answered is kept and was printed.
         StoppedError: The user ended it; likewise.
     """
-    project = place.project
     if asked.live:
         check_keys(asked.settings, root=place.root)
-    items = items_of(asked.wanted, project=project, town=place.town)
-    plan = _plan(asked, items)
-    run_id = run_name(plan, asked.run_id, synthetic=asked.wanted.synthetic)
-    for text in _warnings(plan):
-        note(text)
-    catalogue = asked.settings.catalogue
-    models = models_of(plan, catalogue, root=place.root)
-    batch = batch_vendors(models) if asked.batch else None
-    job = Job(plan, items, run_id, project.runs / run_id, models, catalogue, batch)
-    orders = Orders(
-        max_spend_nano=asked.settings.max_spend_nano,
-        concurrency=asked.settings.concurrency,
-        accept=accept,
-        retry_failed=retry_failed,
-    )
-    report = carry_out(job, orders)
+    wanted = items_of(asked.wanted, project=place.project, town=place.town)
+    report, items = executed(place, asked, wanted, accept=accept, retry_failed=retry_failed)
     turns = report.manifest["turns"]
     silent = unanswered(report.folder) if sum(turns.values()) > turns["answered"] else []
     document = {**_document(report, items), "without_answer": [vars(one) for one in silent]}
@@ -188,6 +122,46 @@ def perform(place: Place, asked: Asked, *, accept: frozenset[str], retry_failed:
         raise StoppedError(report.stopped_by.message, hint=f"To resume: {place.command}")
     if report.stopped_by is not None:
         raise report.stopped_by
+
+
+def executed(
+    place: Place,
+    asked: Asked,
+    wanted: Sequence[Item],
+    *,
+    accept: frozenset[str] = frozenset(),
+    retry_failed: bool = False,
+) -> tuple[RunReport, list[Item]]:
+    """Run or resume one arm over items, and return what it left and the items as it showed them."""
+    plan, items = planned(place, asked, wanted)
+    run_id = run_name(plan, asked.run_id, synthetic=asked.wanted.synthetic)
+    for text in _warnings(plan):
+        note(text)
+    catalogue = asked.settings.catalogue
+    models = models_of(plan, catalogue, root=place.root)
+    batch = batch_vendors(models) if asked.batch else None
+    job = Job(plan, items, run_id, place.project.runs / run_id, models, catalogue, batch)
+    orders = Orders(
+        max_spend_nano=asked.settings.max_spend_nano,
+        concurrency=asked.settings.concurrency,
+        accept=accept,
+        retry_failed=retry_failed,
+    )
+    return carry_out(job, orders), items
+
+
+def residual(arm: str, told_of: dict[str, Any]) -> str:
+    """Return what a matched arm left over, or took too much, in words."""
+    money = told_of["unit"] == "usd"
+
+    def amount(value: float | None) -> str:
+        return "unknown" if value is None else f"${value:.4f}" if money else f"{value:,.0f} tokens"
+
+    fewest, most = told_of["samples"]
+    return (
+        f"{arm}: matched to {told_of['source']}, allowed {amount(told_of['allowed'])}, took "
+        f"{amount(told_of['taken'])}, residual {amount(told_of['residual'])}; {fewest} to {most} samples an item"
+    )
 
 
 def _primary(report: RunReport, items: Sequence[Item]) -> list[dict[str, Any]]:
@@ -270,5 +244,7 @@ def _parts(report: RunReport, items: Sequence[Item]) -> list[str | Grid]:
         parts.append(f"more calls than turns: replies that were corrected, calls that were repeated{cut}")
     elif report.calls < taken:
         parts.append("turns that were on record were not asked again")
+    parts += [] if report.panel is None else told(report.panel)
+    parts += [] if manifest["match"] is None else [residual(manifest["arm"], manifest["match"])]
     parts.append(f"artefacts in {report.folder}")
     return parts

@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from consilience.cli.place import Json, place_of
 from consilience.errors import ConfigError
+from consilience.registry import nearest
+
+if TYPE_CHECKING:
+    from consilience.core.panel import Labels
 
 SPLIT = "validation"
 N = 24
@@ -22,20 +26,38 @@ def run_arm(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
     context: typer.Context,
     arm: Annotated[
         str,
-        typer.Option(help="Treatment: E_single, F_independent, G_debate, G_fullview.", show_default=False),
+        typer.Option(help="Treatment, such as E_single, F_independent, G_debate, H_skeptic.", show_default=False),
     ],
-    rounds: Annotated[int | None, typer.Option(min=1, help="Rounds of debate; by default the arm's own.")] = None,
+    rounds: Annotated[
+        str | None,
+        typer.Option(help="Rounds, by default the arm's own; 1,2,4 writes the results of each of one debate."),
+    ] = None,
     panel: Annotated[
         str | None,
         typer.Option(help="Who answers, instead of the arm's own: a name (consilience roles) or a YAML file."),
     ] = None,
+    labels: Annotated[
+        str | None, typer.Option(help="What members know each other by: neutral or role; by default the panel's own.")
+    ] = None,
+    match: Annotated[
+        str | None,
+        typer.Option(help="For J_single_matched: sample up to what RUN took per item, or usd:X or tokens:N per item."),
+    ] = None,
+    weights: Annotated[
+        Path | None, typer.Option(help="Weights that fit-weights froze (default: the project's, for test and holdout).")
+    ] = None,
+    replicate: Annotated[
+        int, typer.Option(min=0, max=99, help="Above 0: ask a tenth of the items again, as this repetition.")
+    ] = 0,
     committee: Annotated[
         str | None,
         typer.Option(help="How models are given to roles: mixed_random (default), all_anthropic, all_openai."),
     ] = None,
     model: Annotated[str | None, typer.Option(help="One model for all seats, instead of a committee.")] = None,
     tier: Annotated[str | None, typer.Option(help="Price tier of the models: mid (default) or small.")] = None,
-    split: Annotated[str | None, typer.Option(help="validation (default), test or holdout.")] = None,
+    split: Annotated[
+        str | None, typer.Option(help="validation (default), test or holdout; of --questions, the part they are.")
+    ] = None,
     n: Annotated[int | None, typer.Option(min=1, help="Items of the split's stored subsample (default 24).")] = None,
     questions: Annotated[Path | None, typer.Option(help="JSONL file of questions, instead of a split.")] = None,
     synthetic: Annotated[
@@ -43,6 +65,9 @@ def run_arm(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
     ] = False,
     oracle: Annotated[
         bool, typer.Option("--oracle", help="Simulated analysts know the truth within 5 %; for --synthetic only.")
+    ] = False,
+    cached: Annotated[
+        bool, typer.Option("--simulate-caching", help="Simulated analysts count tokens as with the vendors' caches.")
     ] = False,
     live: Annotated[
         bool, typer.Option("--live", help="Let real models speak; needs their keys. Otherwise all is simulated.")
@@ -69,16 +94,15 @@ def run_arm(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
     Flags come before CONSILIENCE_MAX_SPEND_USD, that before consilience.yaml. Without --live all is simulated; keys are
     read from the environment or .env and never stored.
     """
-    from consilience.cli.one_run import Asked, perform, preview  # noqa: PLC0415 - heavy
+    from consilience.cli.one_run import perform, preview  # noqa: PLC0415 - heavy
+    from consilience.cli.planning import Asked  # noqa: PLC0415 - the same
     from consilience.cli.running import Wanted  # noqa: PLC0415 - the same
     from consilience.cli.settings import Flags, settle  # noqa: PLC0415 - the same
 
     place = place_of(context)
     _agree(model=model, committee=committee, accept=accept or [])
-    if questions is not None and (split is not None or n is not None or synthetic):
-        raise ConfigError(
-            "--questions brings its own items", hint="Leave --split, --n and --synthetic out, or --questions."
-        )
+    if questions is not None and (n is not None or synthetic):
+        raise ConfigError("--questions brings its own items", hint="Leave --n and --synthetic out, or --questions.")
     if oracle and (live or not synthetic):
         raise ConfigError(
             "--oracle knows the truth of made-up items only", hint="Add --synthetic and leave --live out."
@@ -88,16 +112,21 @@ def run_arm(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
     )
     asked = Asked(
         arm=arm,
-        rounds=rounds,
+        rounds=_rounds(rounds),
         panel=panel,
+        labels=_labels(labels),
+        replicate=replicate,
+        match=match,
+        weights=weights,
         model=model,
         run_id=run_id,
         drop_empty_seats=drop_empty_seats,
         live=live,
+        caches=cached,
         oracle=oracle,
         batch=batch,
         wanted=Wanted(
-            split=None if questions is not None else split or SPLIT,
+            split=split if questions is not None else split or SPLIT,
             n=n or N,
             questions=questions,
             synthetic=synthetic,
@@ -108,6 +137,20 @@ def run_arm(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
         preview(place, asked, as_json=as_json)
     else:
         perform(place, asked, accept=frozenset(accept or []), retry_failed=retry_failed, as_json=as_json)
+
+
+def _rounds(text: str | None) -> tuple[int, ...]:
+    """Return the numbers of rounds a user gave, such as ``1,2,4``."""
+    parts = [] if text is None else text.split(",")
+    if not all(part.strip().isdecimal() for part in parts):
+        raise ConfigError(f"--rounds {text} is no number of rounds", hint="Such as 2, or 1,2,4 for nested ones.")
+    return tuple(int(part) for part in parts)
+
+
+def _labels(text: str | None) -> Labels | None:
+    if text is None or text in {"neutral", "role"}:
+        return cast("Labels | None", text)
+    raise ConfigError(f'--labels: unknown "{text}"', hint=nearest(text, ["neutral", "role"]))
 
 
 def _agree(*, model: str | None, committee: str | None, accept: Sequence[str]) -> None:

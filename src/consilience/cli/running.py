@@ -122,9 +122,8 @@ def models_of(plan: Plan, catalogue: Catalogue, *, root: Path) -> dict[str, Mode
         ConfigError: A live model has no key.
     """
     reader = APPLICATIONS[plan.application].reader
-    return cast(
-        plan.models, catalogue=catalogue, environ=keys_and_urls(root, os.environ), reader=reader, seed=plan.seed
-    )
+    environ = keys_and_urls(root, os.environ)
+    return cast(plan.models, catalogue=catalogue, environ=environ, reader=reader, seed=plan.seed, caches=plan.caches)
 
 
 def check_keys(settings: Settings, *, root: Path) -> None:

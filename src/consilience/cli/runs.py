@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import anyio
 import typer
 
 from consilience.cli.console import Grid, counted, number, show
@@ -90,7 +92,7 @@ def recompute(
 
     frozen = None if weights is None else load_weights(weights)
     folder = place_of(context).recorded_run(run)
-    frame = computed(folder, aggregation=aggregation, weights=frozen)
+    frame = anyio.run(partial(computed, folder, aggregation=aggregation, weights=frozen))
     rows = frame.to_dicts()
     names = frame.columns[3:]  # behind item, rule and number of answers
     show(

@@ -59,14 +59,12 @@ class Expected:
     Attributes:
         question: The question asked.
         yields: Which field of the envelope must be filled.
-        author: The label of the member who answers.
-        members: The labels of all members.
+        addressees: The labels that critiques may address.
     """
 
     question: Question
     yields: Literal["answer", "critiques"]
-    author: str
-    members: tuple[str, ...]
+    addressees: tuple[str, ...] = ()
 
 
 def read_reply(text: str, expected: Expected) -> Answered | Abstained:
@@ -79,7 +77,7 @@ def read_reply(text: str, expected: Expected) -> Answered | Abstained:
         >>> q = Question(id="q", text="Rain?", kind="probability")
         >>> reply = ('{"answer": {"p_yes": 0.3, "rationale": "", "evidence_ids": [], "reasoning_summary": "dry",'
         ...          ' "counterarguments": [], "missing_data": []}, "critiques": null, "abstention": null}')
-        >>> read_reply(reply, Expected(q, "answer", "analyst_01", ("analyst_01",))).said.p_yes
+        >>> read_reply(reply, Expected(q, "answer")).said.p_yes
         0.3
     """
     raw, notes = extract_object(text)
@@ -174,13 +172,12 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_distinct, parse_constant=_no_cons
 
 def _read_critiques(critiques: tuple[Critique, ...], expected: Expected) -> CritiqueSet:
     problems = [
-        f"critiques.{index}.target_role: {json.dumps(critique.target_role)[:80]} is no other member"
+        f"critiques.{index}.target_role: {json.dumps(critique.target_role)[:80]} cannot be addressed here"
         for index, critique in enumerate(critiques)
-        if critique.target_role not in expected.members or critique.target_role == expected.author
+        if critique.target_role not in expected.addressees
     ]
     if problems:
-        others = ", ".join(label for label in expected.members if label != expected.author)
-        raise ContractError([*problems, f"members that can be addressed: {others}"])
+        raise ContractError([*problems, f"seats that can be addressed: {', '.join(expected.addressees)}"])
     try:
         return CritiqueSet(critiques=critiques)
     except ValidationError as error:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from consilience.core.answers import AnyAnswer, CritiqueSet
 from consilience.core.outcomes import Answered, Outcome
@@ -34,15 +35,15 @@ Table = tuple[Standing, ...]
 """All members' standings, in seat order."""
 
 
-def first_table(seats: Sequence[str], outcomes: Sequence[Outcome]) -> Table:
-    """Return the standings after independent answers.
+def first_table(seats: Sequence[str], outcomes: Sequence[Outcome], *, round_: int = 0) -> Table:
+    """Return the standings of seats that were asked for the first time, by default in round 0.
 
     Example:
         >>> from consilience.core.outcomes import Failed
         >>> first_table(["analyst_01"], [Failed(error="TransientModelError", message="overloaded")])[0].answer is None
         True
     """
-    return tuple(_stand(seat, outcome, 0, None) for seat, outcome in zip(seats, outcomes, strict=True))
+    return tuple(_stand(seat, outcome, round_, None) for seat, outcome in zip(seats, outcomes, strict=True))
 
 
 def next_table(table: Table, outcomes: Sequence[Outcome], *, round_: int) -> Table:
@@ -100,17 +101,48 @@ class Stopped:
 
 @dataclass(frozen=True)
 class Deliberation:
-    """The course of one item: the table after round 0, 1, …, and whether it stopped early."""
+    """The course of one item: who stood where after round 0, 1, …, and what came beside the rounds.
+
+    Attributes:
+        tables: The members' table after every round that was run.
+        stopped: Why it ended early; None when it did not.
+        verdicts: Standings of seats that answered after the last round, having had no part in it.
+        variants: Other final answers of the same course by name, such as the refined one of a single agent; each
+            becomes a row of its own and none enters the others.
+        sampled: The table holds samples of one agent, not members.
+        notes: What else is to be recorded about the course.
+    """
 
     tables: tuple[Table, ...]
     stopped: Stopped | None = None
+    verdicts: Table = ()
+    variants: Mapping[str, Standing] = field(default_factory=dict)
+    sampled: bool = False
+    notes: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def final(self) -> Table:
-        """The table after the last round that was run."""
-        return self.tables[-1]
+        """Everybody's standing at the end: that after the last round, and the verdicts."""
+        return (*self.tables[-1], *self.verdicts)
 
     @property
     def rounds_run(self) -> int:
         """How many rounds of deliberation followed the independent answers."""
         return len(self.tables) - 1
+
+    def after(self, round_: int) -> Deliberation:
+        """Return the course as it would have been with no more than this many rounds.
+
+        Raises:
+            ValueError: Seats answered after the last round, so that a shorter course is none of this one's.
+
+        Example:
+            >>> course = Deliberation(tables=((), (), ()), stopped=Stopped("settled", 2))
+            >>> course.after(1).rounds_run, course.after(1).stopped, course.after(4) == course
+            (1, None, True)
+        """
+        if self.verdicts or self.variants:
+            raise ValueError("a course with verdicts cannot be cut short")
+        if round_ >= self.rounds_run:
+            return self
+        return Deliberation(self.tables[: round_ + 1])

@@ -22,12 +22,15 @@ class AnswerKind:
         row: What others see of an answer.
         leading: The committee's current value: the median, or the leading option (None on a tie).
         spread: How far apart the answers are; 0 when they agree.
+        displace: The answer moved by a step: by that share of it, on the logarithm of a positive quantity or on the
+            log-odds of a probability. Raises `TypeError` for kinds that cannot be moved.
     """
 
     name: str
     row: Callable[[AnyAnswer], dict[str, Any]]
     leading: Callable[[Sequence[AnyAnswer], Question], Any]
     spread: Callable[[Sequence[AnyAnswer], Question], float]
+    displace: Callable[[AnyAnswer, float, Question], AnyAnswer]
 
 
 def compact(value: float) -> float | int:
@@ -77,6 +80,12 @@ def _estimate_spread(answers: Sequence[AnyAnswer], question: Question) -> float:
     return interquartile_range(_on_scale(_points(answers), question))
 
 
+def _estimate_displaced(answer: AnyAnswer, step: float, question: Question) -> AnyAnswer:
+    factor = math.exp(step) if question.scale == "log" else 1 + step
+    moved = {name: getattr(answer, name) * factor for name in ("point", "q05", "q25", "q50", "q75", "q95")}
+    return answer.model_copy(update=moved)
+
+
 def _probabilities(answers: Sequence[AnyAnswer]) -> list[float]:
     return [answer.p_yes for answer in answers if isinstance(answer, Probability)]
 
@@ -95,6 +104,19 @@ def _probability_leading(answers: Sequence[AnyAnswer], question: Question) -> An
 def _probability_spread(answers: Sequence[AnyAnswer], question: Question) -> float:
     del question
     return interquartile_range(_probabilities(answers))
+
+
+def _probability_displaced(answer: AnyAnswer, step: float, question: Question) -> AnyAnswer:
+    """Move log-odds; 0 and 1 have none and stay."""
+    del question
+    if not isinstance(answer, Probability):
+        raise TypeError(f"not a probability: {type(answer).__name__}")
+    p = answer.p_yes
+    return answer.model_copy(update={"p_yes": p * math.exp(step) / (p * math.exp(step) + 1 - p)})
+
+
+def _fixed(answer: AnyAnswer, step: float, question: Question) -> AnyAnswer:
+    raise TypeError(f"{type(answer).__name__} of {question.id} cannot be moved by {step}")
 
 
 def _distribution_row(answer: AnyAnswer) -> dict[str, Any]:
@@ -142,10 +164,10 @@ def _choice_spread(answers: Sequence[AnyAnswer], question: Question) -> float:
 KINDS: dict[str, AnswerKind] = {
     kind.name: kind
     for kind in (
-        AnswerKind("estimate", _estimate_row, _estimate_leading, _estimate_spread),
-        AnswerKind("probability", _probability_row, _probability_leading, _probability_spread),
-        AnswerKind("distribution", _distribution_row, _distribution_leading, _distribution_spread),
-        AnswerKind("choice", _choice_row, _choice_leading, _choice_spread),
+        AnswerKind("estimate", _estimate_row, _estimate_leading, _estimate_spread, _estimate_displaced),
+        AnswerKind("probability", _probability_row, _probability_leading, _probability_spread, _probability_displaced),
+        AnswerKind("distribution", _distribution_row, _distribution_leading, _distribution_spread, _fixed),
+        AnswerKind("choice", _choice_row, _choice_leading, _choice_spread, _fixed),
     )
 }
 """The four kinds; a closed set, so no registry."""

@@ -8,16 +8,25 @@ from typing import Literal
 from consilience.core.canonical import sha256_hex
 from consilience.core.question import Strict
 from consilience.core.role import Role
+from consilience.core.showing import Seating
 
 Labels = Literal["neutral", "role"]
 
 
 class Seat(Strict):
-    """A role with a model, known to the others by its label only."""
+    """A role with a model, known to the others by its label only.
+
+    Attributes:
+        label: What others, and itself, know it by.
+        role: Who answers, and what it may see.
+        model: Model id.
+        part: What it does beside the members' rounds (``skeptic``, ``judge`` …); None for a member.
+    """
 
     label: str
     role: Role
     model: str
+    part: str | None = None
 
 
 def seat_labels(roles: Sequence[Role], *, labels: Labels = "neutral") -> tuple[str, ...]:
@@ -59,8 +68,16 @@ def mixed_models(models: Sequence[str], n: int, *, seed: int, item_id: str) -> t
     return tuple(balanced[index] for index in seeded_order(n, "committee", seed, item_id))
 
 
-def seats_of(roles: Sequence[Role], models: Sequence[str], *, labels: Labels = "neutral") -> tuple[Seat, ...]:
+def seats_of(
+    roles: Sequence[Role], models: Sequence[str], *, labels: Labels = "neutral", parts: Mapping[str, str] | None = None
+) -> tuple[Seat, ...]:
     """Return one seat per role.
+
+    Args:
+        roles: In seat order.
+        models: One model id per role.
+        labels: What members know each other by.
+        parts: The role that has each part beside the members, such as ``{"skeptic": "skeptic"}``.
 
     Raises:
         ValueError: There are not as many models as roles.
@@ -70,8 +87,24 @@ def seats_of(roles: Sequence[Role], models: Sequence[str], *, labels: Labels = "
         'analyst_01'
     """
     names = seat_labels(roles, labels=labels)
+    part_of = {role: part for part, role in (parts or {}).items()}
     return tuple(
-        Seat(label=label, role=role, model=model) for label, role, model in zip(names, roles, models, strict=True)
+        Seat(label=label, role=role, model=model, part=part_of.get(role.id))
+        for label, role, model in zip(names, roles, models, strict=True)
+    )
+
+
+def seating_of(seats: Sequence[Seat]) -> Seating:
+    """Return who is a member and who has which part.
+
+    Example:
+        >>> doubter = Role(id="skeptic", view=("all",), text="Doubt.")
+        >>> seating_of(seats_of([doubter], ["m"], parts={"skeptic": "skeptic"})).parts
+        {'skeptic': 'analyst_01'}
+    """
+    return Seating(
+        members=tuple(seat.label for seat in seats if seat.part is None),
+        parts={seat.part: seat.label for seat in seats if seat.part is not None},
     )
 
 

@@ -8,7 +8,9 @@ from pydantic import Field
 
 from consilience.core.question import Strict
 
-TurnKind = Literal["estimate", "critique", "revision"]
+TurnKind = Literal[
+    "estimate", "critique", "revision", "skeptic_verdict", "self_critique", "self_refine", "argument", "judgement"
+]
 
 
 class Turn(Strict):
@@ -16,7 +18,7 @@ class Turn(Strict):
 
     Attributes:
         kind: What is asked for.
-        round: 0 for independent answers; r >= 1 for critique and revision.
+        round: 0 for independent answers; r >= 1 for what follows them.
         sample: Replicate index when one prompt is sampled several times.
     """
 
@@ -27,4 +29,4 @@ class Turn(Strict):
     @property
     def yields(self) -> Literal["answer", "critiques"]:
         """Which field of the envelope the turn must fill."""
-        return "critiques" if self.kind == "critique" else "answer"
+        return "critiques" if self.kind in {"critique", "self_critique"} else "answer"

@@ -35,10 +35,12 @@ class ParsedPrompt:
         sections: Title by code of the visible sections.
         notes: How the evidence was assembled.
         view: The visible evidence: items by section code.
-        committee: Committee state, or None.
+        packet: The whole packet likewise, where a member is shown more than its own sections; else None.
+        committee: Committee state, or None; the others as one mapping each.
         critiques: Critiques addressed to this member.
         flags: Verification flags on this member's answer.
         own_answer: This member's own latest answer, or None.
+        arguments: What advocates said.
         task: The task, without its head.
     """
 
@@ -52,10 +54,12 @@ class ParsedPrompt:
     sections: dict[str, str]
     notes: tuple[str, ...]
     view: dict[str, list[dict[str, Any]]]
+    packet: dict[str, list[dict[str, Any]]] | None
     committee: dict[str, Any] | None
     critiques: tuple[dict[str, Any], ...]
     flags: tuple[dict[str, Any], ...]
     own_answer: dict[str, Any] | None
+    arguments: tuple[dict[str, Any], ...]
     task: str
 
 
@@ -92,12 +96,22 @@ def parse_prompt(text: str) -> ParsedPrompt:
         sections=context["sections"],
         notes=tuple(context["notes"]),
         view=blocks["view"],
-        committee=blocks.get("committee"),
+        packet=blocks.get("packet"),
+        committee=_untabled(blocks.get("committee")),
         critiques=tuple(blocks.get("critiques", ())),
         flags=tuple(blocks.get("flags", ())),
         own_answer=blocks.get("own_answer"),
+        arguments=tuple(blocks.get("arguments", ())),
         task=tasks[0],
     )
+
+
+def _untabled(state: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return a committee state with the others as one mapping each."""
+    others = None if state is None else state.get("others")
+    if state is None or not isinstance(others, dict):
+        return state
+    return {**state, "others": [dict(zip(others["columns"], row, strict=True)) for row in others["rows"]]}
 
 
 def fenced(text: str, tag: str) -> dict[str, Any]:

@@ -188,6 +188,15 @@ def render_view_block(*, question: Question, view: View, tag: str) -> str:
     return fill(_VIEW_BLOCK, values)
 
 
+def _tabled(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a committee state with the others as a table: the names of columns once, since every token is paid for."""
+    others = state.get("others")
+    if not others:
+        return dict(state)
+    columns = list(others[0])
+    return {**state, "others": {"columns": columns, "rows": [[row[name] for name in columns] for row in others]}}
+
+
 def render_turn_block(
     *,
     tag: str,
@@ -196,6 +205,8 @@ def render_turn_block(
     critiques: Sequence[Mapping[str, Any]] = (),
     flags: Sequence[Mapping[str, Any]] = (),
     own_answer: Mapping[str, Any] | None = None,
+    arguments: Sequence[Mapping[str, Any]] = (),
+    packet: View | None = None,
 ) -> str:
     """Return what varies between turns: fences for what there is to show, then the one ``TASK:`` line.
 
@@ -206,6 +217,8 @@ def render_turn_block(
         critiques: Critiques addressed to this member.
         flags: Verification flags on this member's answer.
         own_answer: This member's own latest answer.
+        arguments: What advocates said.
+        packet: The whole packet, where a member is shown more than its own sections.
 
     Raises:
         PlanError: The task is empty, not one line, or contains what only the layout may write.
@@ -225,6 +238,14 @@ def render_turn_block(
             f'the task "{task_line}" writes what only the layout may write',
             hint="Give the task without its head and without fences.",
         )
-    shown: dict[str, Any] = {"committee": state, "own_answer": own_answer, "critiques": critiques, "flags": flags}
+    shown: dict[str, Any] = {
+        "committee": None if state is None else _tabled(state),
+        "own_answer": own_answer,
+        "critiques": critiques,
+        "flags": flags,
+        "arguments": arguments,
+    }
     fences = [fence(tag, value, label=label) for label, value in shown.items() if value]
+    if packet is not None:
+        fences.insert(0, _fence_line(tag, packet.json_text, "packet"))
     return "\n".join([*fences, f"TASK: {task_line}"]) + "\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -10,9 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from consilience.config import load_packaged
 from consilience.core.role import ALL_SECTIONS, Role
 from consilience.errors import ConfigError, PlanError
+from consilience.experiments.exposed import Evidence
 from consilience.models.calls import Limits
 from consilience.models.request import Effort
-from consilience.protocols import PROTOCOLS, Debate, Protocol
+from consilience.protocols import PROTOCOLS, Protocol
 from consilience.registry import nearest
 
 
@@ -21,8 +23,10 @@ class Treatment(BaseModel):
 
     Attributes:
         protocol: ``{name: {parameter: value}}``.
-        panel: Name of a roster of the application.
+        panel: Name of a panel of the application.
         full_view: Every role sees the whole packet.
+        parts: The role that has each part beside the members' rounds, such as ``{"skeptic": "skeptic"}``.
+        evidence: Whether the evidence is shown as given, withheld, or perturbed.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -30,16 +34,21 @@ class Treatment(BaseModel):
     protocol: dict[str, dict[str, Any]] = Field(min_length=1, max_length=1)
     panel: str
     full_view: bool = False
+    parts: dict[str, str] = Field(default_factory=dict)
+    evidence: Evidence = "given"
 
-    def make_protocol(self, *, rounds: int | None = None) -> Protocol:
+    def make_protocol(self, *, rounds: Sequence[int] = ()) -> Protocol:
         """Return the protocol, with another number of rounds where that is asked for.
+
+        Args:
+            rounds: One number of rounds, or several whose results are wanted of one course; empty keeps the arm's own.
 
         Raises:
             ConfigError: Unknown protocol or parameter.
-            PlanError: The protocol has no rounds, or the number is out of range.
+            PlanError: The protocol has no rounds or no nested ones, or a number is out of range.
 
         Example:
-            >>> treatment("G_debate").make_protocol(rounds=4).rounds
+            >>> treatment("G_debate").make_protocol(rounds=[4]).rounds
             4
         """
         ((name, parameters),) = self.protocol.items()
@@ -48,10 +57,15 @@ class Treatment(BaseModel):
         for parameter in parameters:
             if parameter not in known:
                 raise ConfigError(f'protocol {name}: unknown parameter "{parameter}"', hint=nearest(parameter, known))
-        if rounds is not None:
+        parameters = {key: tuple(value) if isinstance(value, list) else value for key, value in parameters.items()}
+        if rounds:
             if "rounds" not in known:
                 raise PlanError(f"protocol {name} has no rounds", hint="Leave --rounds out for this arm.")
-            parameters = {**parameters, "rounds": rounds}
+            parameters |= {"rounds": rounds[-1]}
+        if len(rounds) > 1:
+            if "nested" not in known:
+                raise PlanError(f"protocol {name} has no nested rounds", hint="Give one number of rounds for this arm.")
+            parameters |= {"nested": tuple(rounds)}
         return cls(**parameters)
 
     def views(self, roles: tuple[Role, ...]) -> tuple[Role, ...]:
@@ -93,13 +107,14 @@ def treatment(arm: str) -> Treatment:
 
 
 def arm_label(arm: str, protocol: Protocol) -> str:
-    """Return the label of an arm in tables; debates spell their planned rounds out.
+    """Return the label of an arm in tables: planned rounds are spelled out, and nested ones each.
 
     Example:
-        >>> arm_label("G_debate", Debate(rounds=2))
-        'G_debate_r2'
+        >>> arm_label("G_debate", Debate(rounds=2)), arm_label("G_debate", Debate(rounds=4, nested=(1, 4)))
+        ('G_debate_r2', 'G_debate_r1_r4')
     """
-    return f"{arm}_r{protocol.rounds}" if isinstance(protocol, Debate) else arm
+    rounds = getattr(protocol, "nested", ()) or tuple(filter(None, [getattr(protocol, "rounds", None)]))
+    return "_".join([arm, *(f"r{number}" for number in rounds)])
 
 
 def load_budgets() -> Budgets:

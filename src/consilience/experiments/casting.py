@@ -21,7 +21,13 @@ NO_KEY = "none"
 
 
 def cast(
-    names: Iterable[str], *, catalogue: Catalogue, environ: Mapping[str, str], reader: Reader, seed: int
+    names: Iterable[str],
+    *,
+    catalogue: Catalogue,
+    environ: Mapping[str, str],
+    reader: Reader,
+    seed: int,
+    caches: bool = False,
 ) -> dict[str, Model]:
     """Return the model behind every id; nothing is called.
 
@@ -32,21 +38,22 @@ def cast(
             compatible server, ``ANTHROPIC_BASE_URL``, ``OPENAI_BASE_URL``. Keys are kept in memory only.
         reader: How the application's simulated analysts read evidence.
         seed: Decides the errors of simulated analysts.
+        caches: Simulated analysts count their tokens as if the vendor kept prefixes.
 
     Raises:
         ConfigError: A key or base URL is missing; says what to set.
     """
     return {
-        name: _analyst(name, reader, seed)
+        name: _analyst(name, reader, seed, caches=caches)
         if name.startswith(SIMULATED_PREFIX)
         else _live(name, catalogue.spec(name), environ)
         for name in names
     }
 
 
-def _analyst(name: str, reader: Reader, seed: int) -> Simulated:
+def _analyst(name: str, reader: Reader, seed: int, *, caches: bool) -> Simulated:
     """Return a simulated analyst; an oracle's signals are told to it when the run's fence tags are known."""
-    return Simulated(name, reader, seed, {} if name.startswith(ORACLE_PREFIX) else None)
+    return Simulated(name, reader, seed, {} if name.startswith(ORACLE_PREFIX) else None, caches)
 
 
 def _live(name: str, spec: ModelSpec, environ: Mapping[str, str]) -> Model:
@@ -97,7 +104,7 @@ def recorded_cast(
         reader: How the application's simulated analysts read evidence.
     """
     return {
-        name: _analyst(name, reader, plan.seed)
+        name: _analyst(name, reader, plan.seed, caches=plan.caches)
         if name.startswith(SIMULATED_PREFIX)
         else _speechless(name, catalogue.spec(name), identities[name])
         for name in plan.models

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from consilience.core.packet import Item
+from consilience.experiments.matching import SampleCost, probing, share_out
 from consilience.experiments.plan import Plan
 from consilience.models.prices import Catalogue
+from consilience.protocols import Protocol, Single
 from consilience.runtime.briefing import Briefing, Foreseen
 
 NO_SECRET = "0" * 32
@@ -65,7 +67,20 @@ def foresee(plan: Plan, items: Sequence[Item], *, catalogue: Catalogue, discount
     prices = {name: catalogue.spec(name).price for name in plan.models}
     settings = plan.settings(run_secret=NO_SECRET)
     ordered = sorted(items, key=lambda item: item.question.id)
-    briefings = (
+    briefings = [
         Briefing(item, seats=plan.seats(item.question.id), prompts=plan.prompts, settings=settings) for item in ordered
+    ]
+    protocols: dict[str, Protocol] = dict.fromkeys((item.question.id for item in ordered), protocol)
+    if plan.match is not None and isinstance(protocol, Single):
+        once = {
+            briefing.item.question.id: briefing.foreseen(probing(protocol, samples=1), prices, discount=discount)
+            for briefing in briefings
+        }
+        usd = plan.match.unit == "usd"
+        costs = {item: SampleCost(ahead.expected_nano if usd else ahead.tokens) for item, ahead in once.items()}
+        protocols |= {item: allotted.protocol for item, allotted in share_out(plan.match, costs, protocol).items()}
+    return Foresight(
+        tuple(
+            briefing.foreseen(protocols[briefing.item.question.id], prices, discount=discount) for briefing in briefings
+        )
     )
-    return Foresight(tuple(briefing.foreseen(protocol, prices, discount=discount) for briefing in briefings))

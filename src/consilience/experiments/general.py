@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from consilience.core.kinds import compact
+from consilience.experiments.exposed import EvidenceFields
 from consilience.experiments.panels import Shelf
 from consilience.experiments.plan import Application
 from consilience.models.simulated import Mind
@@ -38,7 +39,7 @@ def read_anything(mind: Mind) -> dict[str, Any]:
     base_rate; where there are none, from the figures and percentages written in documents, then from the question's own
     bounds. A choice follows random preferences of the analyst. A revision moves the share λ towards the others.
     """
-    if mind.prompt.task.startswith("critique"):
+    if mind.prompt.task.startswith(("critique", "self_critique")):
         return {"critiques": []}
     kind = mind.prompt.kind
     answer = {"estimate": _estimate, "probability": _probability, "distribution": _distribution, "choice": _choice}[
@@ -157,4 +158,6 @@ def _choice(mind: Mind) -> dict[str, Any]:
     }
 
 
-GENERAL = Application(name="general", roles_for=SHELF.roles_for, reader=read_anything)
+GENERAL = Application(
+    name="general", roles_for=SHELF.roles_for, reader=read_anything, fields=EvidenceFields(amounts=NUMBER_FIELDS)
+)

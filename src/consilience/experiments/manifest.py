@@ -10,6 +10,8 @@ from consilience.experiments.plan import Plan
 from consilience.models.prices import NANO
 from consilience.protocols import PROTOCOLS
 
+UNSHOWN = {"preamble", "output_rules", "tasks", "items", "match", "weights"}
+"""Long parts of a plan, which ``protocol.json`` holds."""
 STATUSES = ("answered", "abstained", "unreadable", "failed")
 
 
@@ -57,7 +59,7 @@ class Counts:
     tokens: Mapping[str, int] | None
 
 
-def manifest(
+def manifest(  # noqa: PLR0913 - one argument per thing a reader must know
     plan: Plan,
     *,
     run_id: str,
@@ -115,7 +117,9 @@ def manifest(
         "freeze_sha256": facts.frozen_sha256,
         "protocol_deviations": list(facts.deviations),
         "third_party": PROTOCOLS.third_party(),
-        "configuration": plan.model_dump(mode="json", exclude={"preamble", "output_rules", "tasks", "items", "match", "weights"}),
+        "configuration": plan.model_dump(
+            mode="json", exclude={"preamble", "output_rules", "tasks", "items", "match", "weights"}
+        ),
         "journal_head": head,
     }
 

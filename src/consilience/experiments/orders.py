@@ -12,6 +12,7 @@ import polars as pl
 
 from consilience.core.packet import Item
 from consilience.errors import BudgetError, StoppedError
+from consilience.experiments.diagnostics import PanelDiagnostics
 from consilience.experiments.manifest import RunFacts
 from consilience.experiments.plan import Plan
 from consilience.journal.files import FileLayer, RealFiles
@@ -114,6 +115,7 @@ class RunReport:
         lost: Attempts of an earlier process without outcome, charged at their reservation.
         predictions: One row per item and rule.
         manifest: As written.
+        panel: What the members were worth to each other; None where there is no panel.
         stopped_by: What ended it early, or None.
     """
 
@@ -124,4 +126,5 @@ class RunReport:
     lost: int
     predictions: pl.DataFrame
     manifest: dict[str, Any]
+    panel: PanelDiagnostics | None
     stopped_by: BudgetError | StoppedError | None

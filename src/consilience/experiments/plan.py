@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from consilience.aggregation.answers import FittedPanel
 from consilience.core.canonical import tagged_hash
 from consilience.core.packet import Item
-from consilience.core.panel import Seat, diversity_warnings, mixed_models, seats_of
+from consilience.core.panel import Labels, Seat, diversity_warnings, mixed_models, seating_of, seats_of
+from consilience.core.question import Question
 from consilience.core.role import Role
 from consilience.core.turn import TurnKind
 from consilience.errors import ConfigError, PlanError
 from consilience.experiments.arms import Treatment, arm_label, load_budgets, treatment
-from consilience.experiments.panels import panel_name
+from consilience.experiments.exposed import EvidenceFields, treat
+from consilience.experiments.feasible import check_items, check_members, check_parts, check_views, narrow_roles
+from consilience.experiments.matching import Match, check_match
+from consilience.experiments.panels import panel_name, panel_spec, panel_tag
+from consilience.experiments.weights import Weights, refuse_in_sample, seat_weights, weights_source
 from consilience.models.prices import ORACLE_PREFIX, SIMULATED_PREFIX, Catalogue, ModelSpec, is_local
 from consilience.models.request import Effort
 from consilience.models.simulated import Reader
@@ -25,6 +32,9 @@ from consilience.runtime.briefing import Prompts, Settings
 
 COMMITTEES = ("all_anthropic", "all_openai", "mixed_random")
 RUN_ID_HASH = 10
+SEALED = ("test", "holdout")
+"""Splits whose truths no run uses for anything."""
+INDEPENDENT_ARM = "F_independent"
 
 
 @dataclass(frozen=True)
@@ -33,13 +43,15 @@ class Application:
 
     Attributes:
         name: Such as ``valuation``; also the folder of its preamble.
-        roles_for: Roster by name, given the seed.
+        roles_for: Roles of a panel by name or file, given the seed.
         reader: How its simulated analysts read evidence.
+        fields: What its evidence says, for arms that withhold or perturb it.
     """
 
     name: str
     roles_for: Callable[[str, int], tuple[Role, ...]]
     reader: Reader
+    fields: EvidenceFields = field(default_factory=EvidenceFields)
 
 
 class Plan(BaseModel):
@@ -55,6 +67,13 @@ class Plan(BaseModel):
         models: Model ids the committee draws on.
         split: The split the items belong to; None for a plain set of questions.
         seed: Decides shuffling, assignment and simulated answers.
+        replicate: 0 for the run itself; above, how often it is repeated to measure variation from run to run.
+        match: What each item of a single agent may cost, where it is matched to a panel; None for none.
+        labels: What members know each other by.
+        levels: Arms whose results are wanted of one course with the rounds of each, shortest first; mostly one.
+        caches: Simulated analysts count their tokens as if the vendor kept prefixes.
+        weights: What validation taught about this panel; None gives fitted rules equal weights.
+        weights_source: Where the weights come from, in words.
         max_output_tokens: Output limit per ask.
         effort: Reasoning effort.
         roles: The panel, with texts and views in force.
@@ -77,6 +96,13 @@ class Plan(BaseModel):
     models: tuple[str, ...]
     split: str | None
     seed: int
+    replicate: int
+    match: Match | None
+    labels: Labels
+    levels: dict[str, int]
+    caches: bool
+    weights: Weights | None
+    weights_source: str
     max_output_tokens: int
     effort: Effort
     roles: tuple[Role, ...]
@@ -105,25 +131,41 @@ class Plan(BaseModel):
 
     def make_protocol(self) -> Protocol:
         """Return the protocol in force."""
-        return Treatment(protocol=self.protocol, panel=self.treatment.panel).make_protocol()
+        return self.treatment.model_copy(update={"protocol": self.protocol}).make_protocol()
 
     def settings(self, *, run_secret: str) -> Settings:
         """Return how every call is made."""
-        later_turns = len(self.make_protocol().plan()) > 1
+        seating = seating_of(self.seats(next(iter(self.items))))
+        turns = Counter(planned.seat for planned in self.make_protocol().plan(seating))
+        several = frozenset(seat for seat, count in turns.items() if count > 1)
         return Settings(
             seed=self.seed,
+            replicate=self.replicate,
             run_secret=run_secret,
             max_output_tokens=self.max_output_tokens,
             assumed_output_tokens=load_budgets().assumed_output_tokens,
             effort=self.effort,
-            reuse_system=later_turns or len(self.items) > 1,
-            reuse_view=later_turns,
+            reuse_system=bool(several) or len(self.items) > 1,
+            reuse_view=several,
         )
 
     def seats(self, item_id: str) -> tuple[Seat, ...]:
         """Return the committee of one item: each role with its model."""
         assigned = mixed_models(self.models, len(self.roles), seed=self.seed, item_id=item_id)
-        return seats_of(self.roles, assigned)
+        return seats_of(self.roles, assigned, labels=self.labels, parts=self.treatment.parts)
+
+    def fitted(self, question: Question, seats: Sequence[Seat], *, arm: str) -> FittedPanel | None:
+        """Return what validation taught about the seats of one item; None where nothing was fitted."""
+        if self.weights is None:
+            return None
+        return seat_weights(
+            self.weights,
+            arm=arm,
+            committee=self.committee,
+            models=self.models,
+            question=question,
+            seats={seat.label: seat.role.id for seat in seats},
+        )
 
     def warnings(self) -> tuple[str, ...]:
         """Return what makes the panel less than one; recorded, not refused."""
@@ -168,56 +210,79 @@ class Choices:
 
     Attributes:
         arm: Name of a treatment.
-        rounds: Rounds of deliberation; None keeps the treatment's own.
+        rounds: Rounds of deliberation, or several whose results are wanted of one course; empty keeps the arm's own.
         committee: How models are assigned; see `committee_models`.
         tier: Price tier.
         split: The split the items belong to; None for a plain set of questions.
         seed: Decides shuffling, assignment and simulated answers.
         panel: Who answers, by name or file, instead of the treatment's own panel; None keeps that.
+        labels: What members know each other by; None takes the panel's own.
+        replicate: 0 for the run itself; above, a repetition of it.
+        match: What each item of a single agent may cost; None for none.
+        weights: What validation taught about panels; None gives fitted rules equal weights.
         drop_empty_seats: Leave out seats whose view shows no more than one section of any item's evidence.
         live: Real models speak; otherwise simulated analysts stand in for them at their price (local models always
             speak for themselves).
+        caches: Simulated analysts count their tokens as if the vendor kept prefixes.
         oracle: Simulated analysts have a private signal about the truth, so that the evaluation can be checked; for
             synthetic items only.
     """
 
     arm: str
-    rounds: int | None
+    rounds: tuple[int, ...]
     committee: str
     tier: str
     split: str | None
     seed: int
     panel: str | None = None
+    labels: Labels | None = None
+    replicate: int = 0
+    match: Match | None = None
+    weights: Weights | None = None
     drop_empty_seats: bool = False
     live: bool = False
+    caches: bool = False
     oracle: bool = False
 
 
 def make_plan(application: Application, items: Sequence[Item], choices: Choices, *, catalogue: Catalogue) -> Plan:
-    """Return the plan of one arm over some items.
+    """Return the plan of one arm over some items, which are already as the arm shows them (`shown_items`).
 
     Raises:
-        ConfigError: The arm, tier or committee is unknown.
-        PlanError: There are no items, two share an id, or the protocol does not serve their kind.
+        ConfigError: The arm, panel, tier or committee is unknown.
+        PlanError: What was chosen cannot work together, or there are no items.
     """
     declared = treatment(choices.arm)
     panel = choices.panel or declared.panel
     declared = declared.model_copy(update={"panel": panel_name(panel)})
     protocol = declared.make_protocol(rounds=choices.rounds)
-    _check_items(items, protocol)
+    check_items(items, protocol)
     roles = declared.views(application.roles_for(panel, choices.seed))
-    narrow = _narrow(roles, items)
+    narrow = narrow_roles(roles, items)
     kept = tuple(role for role in roles if role.id not in narrow) if choices.drop_empty_seats else roles
     if not kept:
         raise PlanError("every seat would be dropped", hint="Leave --drop-empty-seats out.")
+    check_parts(declared.parts, kept, protocol)
+    check_views(kept, items, protocol)
+    if choices.match is not None:
+        check_match(choices.match, protocol, [item.question.id for item in items])
     budgets = load_budgets()
-    prompts = Prompts.packaged(application.name)
     named = committee_models(choices.committee, tier=choices.tier, catalogue=catalogue)
     prefix = ORACLE_PREFIX if choices.oracle else SIMULATED_PREFIX
     models = tuple(name if choices.live or is_local(name) else f"{prefix}{name}" for name in named)
-    return Plan(
+    labels = choices.labels or panel_spec(panel, application=application.name).labels
+    seating = seating_of(seats_of(kept, [""] * len(kept), labels=labels, parts=declared.parts))
+    check_members(seating, protocol)
+    own = panel_name(panel) == treatment(choices.arm).panel
+    arm = arm_label(choices.arm if own else f"{choices.arm}.{panel_tag(panel)}", protocol)
+    if choices.match is not None and choices.match.arm is not None:
+        arm = f"{arm}.{choices.match.arm}"
+    levels = _levels(arm, choices.arm, declared, protocol)
+    weights, source = _weights(choices, levels, models=models, items=items)
+    prompts = Prompts.packaged(application.name, dict.fromkeys(planned.turn.kind for planned in protocol.plan(seating)))
+    plan = Plan(
         application=application.name,
-        arm=arm_label(choices.arm, protocol),
+        arm=arm,
         treatment=declared,
         protocol={protocol.name: dict(vars(protocol))},
         committee=choices.committee,
@@ -225,6 +290,13 @@ def make_plan(application: Application, items: Sequence[Item], choices: Choices,
         models=models,
         split=choices.split,
         seed=choices.seed,
+        replicate=choices.replicate,
+        match=choices.match,
+        labels=labels,
+        levels=levels,
+        caches=choices.caches and not choices.live,
+        weights=weights,
+        weights_source=source,
         max_output_tokens=budgets.max_output_tokens,
         effort=budgets.effort,
         roles=kept,
@@ -235,34 +307,54 @@ def make_plan(application: Application, items: Sequence[Item], choices: Choices,
         tasks=dict(prompts.tasks),
         items={item.question.id: item.digest for item in sorted(items, key=lambda item: item.question.id)},
     )
+    for item in items:  # weights of another panel are found out now, not when the first answers are in
+        for level in levels:
+            plan.fitted(item.question, plan.seats(item.question.id), arm=level)
+    return plan
 
 
-def _narrow(roles: Sequence[Role], items: Sequence[Item]) -> frozenset[str]:
-    """Return the roles that no item shows more than one section with anything in it."""
-    filled = {section.code for item in items for section in item.packet.sections.values() if section.items}
-    if len(filled) < 2:
-        return frozenset()
-    return frozenset(role.id for role in roles if sum(role.sees(code) for code in filled) < 2)
+def _levels(label: str, arm: str, declared: Treatment, protocol: Protocol) -> dict[str, int]:
+    """Return the arms of one course with their rounds: nested rounds each, and the independent answers before them.
+
+    The independent answers of the default panel are those of arm F.
+    """
+    nested: tuple[int, ...] = getattr(protocol, "nested", ())
+    if not nested:
+        return {label: getattr(protocol, "rounds", 0)}
+    alone = treatment(INDEPENDENT_ARM)
+    same = (declared.panel, declared.full_view, declared.evidence) == (alone.panel, alone.full_view, alone.evidence)
+    return {INDEPENDENT_ARM if same else f"{arm}_r0": 0, **{f"{arm}_r{number}": number for number in nested}}
 
 
-def _check_items(items: Sequence[Item], protocol: Protocol) -> None:
-    if not items:
-        raise PlanError("there is nothing to ask: no items", hint="Check --split, --n and the subsample.")
-    ids = [item.question.id for item in items]
-    if len(set(ids)) != len(ids):
-        twice = next(name for name in ids if ids.count(name) > 1)
-        raise PlanError(f"two items are called {twice}", hint="Give every question its own id.")
-    alike = {name.casefold(): name for name in ids}
-    for name in ids:
-        other = alike[name.casefold()]
-        if other != name:
-            raise PlanError(
-                f"the items {name} and {other} differ only in case, so their files would be one on some systems",
-                hint="Give every question its own id.",
-            )
-    for kind in sorted({item.question.kind for item in items}):
-        if kind not in protocol.kinds:
-            raise PlanError(f"protocol {protocol.name} does not serve {kind} questions", hint="Choose another arm.")
+def _weights(
+    choices: Choices, levels: Mapping[str, int], *, models: tuple[str, ...], items: Sequence[Item]
+) -> tuple[Weights | None, str]:
+    """Return the weights of this panel and where they come from.
+
+    Raises:
+        PlanError: They were fitted on these very items.
+    """
+    source = weights_source(choices.weights, arm=[*levels][-1], committee=choices.committee, models=models)
+    if choices.weights is None:
+        return None, source
+    refuse_in_sample(choices.weights, items={item.question.id: item.digest for item in items}, split=choices.split)
+    own = tuple(
+        panel
+        for panel in choices.weights.panels
+        if panel.arm in levels and (panel.committee, panel.models) == (choices.committee, models)
+    )
+    return choices.weights.model_copy(update={"panels": own, "sources": ()}), source
+
+
+def shown_items(application: Application, items: Sequence[Item], *, arm: str, seed: int) -> list[Item]:
+    """Return the items as an arm shows them: most show the evidence as given, controls withhold or perturb it.
+
+    Raises:
+        ConfigError: Unknown arm.
+        PlanError: The evidence cannot be treated so.
+    """
+    evidence = treatment(arm).evidence
+    return [treat(item, evidence, fields=application.fields, seed=seed) for item in items]
 
 
 Exposure = Literal["before", "after", "unknown"]

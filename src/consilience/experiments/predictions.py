@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -22,6 +23,7 @@ STATUSES: Final = ("answered", "abstained", "unreadable", "failed", "no_quorum")
 EXPOSURES: Final = ("before", "after", "unknown")
 SIMULATED_PREFIX: Final = "_"
 """Ids of runs with simulated models or synthetic data begin so."""
+PERTURBED: Final = "perturbed"
 ASK_PREFIX: Final = "ask-"
 """Ids of runs that answer one question of a user begin so, behind the prefix of simulated ones; no truth is known."""
 
@@ -177,6 +179,7 @@ class LoadedRuns:
         skipped_simulated: Simulated or synthetic runs left out.
         single_questions: Runs of one user's question, left out unless they are named.
         unfinished: Runs without predictions so far, sorted.
+        apart: Runs left out because they are no arm to compare: repetitions, unless named, and perturbed evidence.
     """
 
     predictions: pl.DataFrame
@@ -184,6 +187,7 @@ class LoadedRuns:
     skipped_simulated: tuple[str, ...]
     single_questions: tuple[str, ...]
     unfinished: tuple[str, ...]
+    apart: tuple[str, ...]
 
 
 def load_runs(results: Path, run_ids: Sequence[str] | None = None, *, include_simulated: bool = False) -> LoadedRuns:
@@ -196,7 +200,8 @@ def load_runs(results: Path, run_ids: Sequence[str] | None = None, *, include_si
 
     Raises:
         ConfigError: A named run does not exist.
-        DataError: Nothing is left to read, or a named run has no predictions, or a file breaks its schema.
+        DataError: Nothing is left to read, a named run has no predictions or answers questions that were changed on
+            purpose, or a file breaks its schema.
     """
     folder = results / "runs"
     known = sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
@@ -207,6 +212,15 @@ def load_runs(results: Path, run_ids: Sequence[str] | None = None, *, include_si
     chosen = [run for run in known if run not in single] if run_ids is None else sorted(set(run_ids))
     skipped = tuple(run for run in chosen if run.startswith(SIMULATED_PREFIX) and not include_simulated)
     chosen = [run for run in chosen if run not in skipped]
+    plans = {run: _plan_of(folder / run) for run in chosen}
+    changed = [run for run in chosen if plans[run].get("treatment", {}).get("evidence") == PERTURBED]
+    if changed and run_ids is not None:
+        raise DataError(
+            f"the amounts in the evidence of {changed[0]} were changed on purpose, and its answers with them",
+            hint="Compare its answers with the factors in its packets instead; leave it out here.",
+        )
+    apart = tuple(run for run in chosen if run in changed or (plans[run].get("replicate") and run_ids is None))
+    chosen = [run for run in chosen if run not in apart]
     path_of = {run: folder / run / "predictions.parquet" for run in chosen}
     unfinished = tuple(run for run in chosen if run_ids is None and not path_of[run].is_file())
     read = {run: read_predictions(path_of[run]) for run in chosen if run not in unfinished}
@@ -221,7 +235,17 @@ def load_runs(results: Path, run_ids: Sequence[str] | None = None, *, include_si
         skipped_simulated=skipped,
         single_questions=tuple(single),
         unfinished=unfinished,
+        apart=apart,
     )
+
+
+def _plan_of(folder: Path) -> dict[str, Any]:
+    """Return the plan that a run recorded; empty where there is none to read, which verification tells."""
+    try:
+        plan = json.loads((folder / "protocol.json").read_bytes())["plan"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return plan if isinstance(plan, dict) else {}
 
 
 def _columns(frame: pl.DataFrame) -> pl.DataFrame:

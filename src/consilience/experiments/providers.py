@@ -64,7 +64,7 @@ async def _check(name: str, catalogue: Catalogue, environ: Mapping[str, str]) ->
                 model.learn(await model.complete(model.probe_request()))
             completion = await model.complete(_request(name))
             cost = None if completion.usage is None else cost_nano(completion.usage, spec.price)
-            read_reply(completion.text, Expected(QUESTION, "answer", "probe", ("probe",)))
+            read_reply(completion.text, Expected(QUESTION, "answer"))
     except ConsilienceError as error:
         return Checked(name, spec.provider, None, False, None, str(error))
     problem = None if listed is not False else f"the vendor does not list {name}. Mend its id in the catalogue."

@@ -11,11 +11,9 @@ from typing import Any
 
 import polars as pl
 
-from consilience.aggregation.answers import FittedPanel, answer_columns, rule_names
+from consilience.aggregation.answers import FittedPanel, answer_columns
 from consilience.aggregation.probabilities import PROBABILITY_RULES
-from consilience.core.answers import CritiqueSet
-from consilience.core.deliberation import Standing, Table, present
-from consilience.core.outcomes import Answered, Failed, outcome_from_json
+from consilience.core.deliberation import Deliberation, present
 from consilience.core.packet import Item
 from consilience.core.question import Kind
 from consilience.errors import (
@@ -27,14 +25,14 @@ from consilience.errors import (
     PlanError,
     TransientModelError,
     UnreachedModelError,
-    reason,
 )
 from consilience.experiments.casting import recorded_cast
 from consilience.experiments.orders import Job, Orders, Shell
 from consilience.experiments.plan import Application, Plan
 from consilience.experiments.protocol import Frozen, read_frozen
+from consilience.experiments.recorded import recorded_course, recorded_items
+from consilience.experiments.rows import aggregate, expected_rules
 from consilience.experiments.runner import run_arm
-from consilience.experiments.transcript import aggregate
 from consilience.experiments.weights import Weights, refuse_in_sample, seat_weights
 from consilience.journal.events import AttemptError, AttemptResponse
 from consilience.journal.reader import RunState, expand, fold
@@ -146,30 +144,7 @@ def _catalogue(frozen: Frozen) -> Catalogue:
     return Catalogue(models=rows, tiers={})
 
 
-def recorded_items(folder: Path, plan: Plan) -> list[Item]:
-    """Return the items of a run from its packets, without truth.
-
-    Raises:
-        IntegrityError: A packet is missing or is not the one that was shown.
-    """
-    items: list[Item] = []
-    for item_id, digest in plan.items.items():
-        path = folder / "packets" / f"{item_id}.json"
-        try:
-            item = Item.model_validate_json(path.read_bytes())
-        except (OSError, ValueError) as error:
-            raise IntegrityError(
-                f"{path} cannot be read: {reason(error)}", hint="Restore it from a copy of the run."
-            ) from error
-        if item.digest != digest:
-            raise IntegrityError(
-                f"{path} is not the question and packet that were asked", hint="Restore it from a copy of the run."
-            )
-        items.append(item)
-    return items
-
-
-def recompute(folder: Path, *, aggregation: str, weights: Weights | None = None) -> pl.DataFrame:
+async def recompute(folder: Path, *, aggregation: str, weights: Weights | None = None) -> pl.DataFrame:
     """Return a run's answers under one rule, from recorded answers alone: item_id, aggregation, n_answered, numbers.
 
     Items without a quorum have null numbers; items of a kind that the rule does not serve have no row.
@@ -177,7 +152,7 @@ def recompute(folder: Path, *, aggregation: str, weights: Weights | None = None)
     Args:
         folder: The run folder.
         aggregation: Name of the rule.
-        weights: Frozen weights for the fitted rules; None gives them equal weights.
+        weights: Frozen weights for the fitted rules; None takes those of the run itself.
 
     Raises:
         ConfigError: No rule of this name serves the run's questions.
@@ -185,27 +160,29 @@ def recompute(folder: Path, *, aggregation: str, weights: Weights | None = None)
         IntegrityError: The record was changed.
     """
     plan, state = read_frozen(folder).plan, fold(folder)
-    items = recorded_items(folder, plan)
+    items = [item for item in recorded_items(folder, plan) if item.question.id in state.items_finished]
     if weights is not None:
         refuse_in_sample(weights, items=plan.items, split=plan.split)
-    known = {name for item in items for name in _rules(item.question.kind, weights)}
+    courses = {item.question.id: await recorded_course(state, plan, item) for item in items}
+    serving = {item.question.id: _rules(item.question.kind, courses[item.question.id], weights) for item in items}
+    known = {name for names in serving.values() for name in names}
     if aggregation not in known:
         raise ConfigError(f'unknown aggregation rule "{aggregation}"', hint=nearest(aggregation, known))
     rows: list[dict[str, Any]] = []
     columns: dict[str, None] = {}
     for item in items:
-        if item.question.id not in state.items_finished or aggregation not in _rules(item.question.kind, weights):
+        if aggregation not in serving[item.question.id]:
             continue
-        seats = {seat.label: seat.role.id for seat in plan.seats(item.question.id)}
-        table = _final_table(state, item.question.id, tuple(seats))
-        fitted = None if weights is None else _fitted(weights, plan, item, seats)
+        course = courses[item.question.id]
+        fitted = plan.fitted(item.question, plan.seats(item.question.id), arm=plan.arm)
+        fitted = fitted if weights is None else _fitted(weights, plan, item)
         columns |= dict.fromkeys(answer_columns(item.question))
         row: dict[str, Any] = {
             "item_id": item.question.id,
             "aggregation": aggregation,
-            "n_answered": len(present(table)),
+            "n_answered": len(present(course.final)),
         }
-        for made in aggregate(item, table, fitted):
+        for made in aggregate(item.question, course, fitted):
             if made.rule == aggregation:
                 row |= made.cells
         rows.append(row)
@@ -215,12 +192,14 @@ def recompute(folder: Path, *, aggregation: str, weights: Weights | None = None)
     )
 
 
-def _rules(kind: Kind, weights: Weights | None) -> list[str]:
+def _rules(kind: Kind, course: Deliberation, weights: Weights | None) -> list[str]:
     """Return the rules that may give a row; with weights also those that need an artefact."""
-    return rule_names(kind) if weights is None or kind != "probability" else PROBABILITY_RULES.names()
+    told = expected_rules(kind, course)
+    return told if weights is None or kind != "probability" else [*PROBABILITY_RULES.names(), *told]
 
 
-def _fitted(weights: Weights, plan: Plan, item: Item, seats: Mapping[str, str]) -> FittedPanel:
+def _fitted(weights: Weights, plan: Plan, item: Item) -> FittedPanel:
+    seats = {seat.label: seat.role.id for seat in plan.seats(item.question.id)}
     found = seat_weights(
         weights, arm=plan.arm, committee=plan.committee, models=plan.models, question=item.question, seats=seats
     )
@@ -231,16 +210,3 @@ def _fitted(weights: Weights, plan: Plan, item: Item, seats: Mapping[str, str]) 
             hint=f"They are of {known}.",
         )
     return found
-
-
-def _final_table(state: RunState, item_id: str, seats: tuple[str, ...]) -> Table:
-    """Return everybody's latest valid answer."""
-    latest: dict[str, Standing] = {}
-    for where, event in sorted(state.turns.items(), key=lambda turn: turn[0].sort_key()):
-        if where.item != item_id or where.seat is None or where.round is None:
-            continue
-        outcome = outcome_from_json(event.outcome)
-        if isinstance(outcome, Answered) and not isinstance(outcome.said, CritiqueSet):
-            latest[where.seat] = Standing(where.seat, outcome, outcome.said, where.round)
-    absent = Failed(error="Absent", message="no turn of this member gave an answer")
-    return tuple(latest.get(seat, Standing(seat, absent, None, None)) for seat in seats)

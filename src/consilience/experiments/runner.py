@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
-from functools import cached_property
+from collections.abc import Awaitable, Callable, Sequence
+from functools import cached_property, partial
 from typing import Any
 
 import anyio
@@ -14,15 +14,19 @@ from consilience.core.deliberation import Deliberation
 from consilience.core.packet import Item
 from consilience.errors import BudgetError, ConsilienceError, JournalError, PlanError, StoppedError
 from consilience.experiments.arms import load_budgets
+from consilience.experiments.diagnostics import Observed, cited, observe, panel_diagnostics
 from consilience.experiments.manifest import Money, manifest
+from consilience.experiments.matching import PROBES, Matching
 from consilience.experiments.opening import check_models, check_start, make_folder, open_protocol, write_packets
 from consilience.experiments.orders import Job, Orders, Progress, RunReport, Shell
-from consilience.experiments.plan import exposure
+from consilience.experiments.plan import SEALED, exposure
 from consilience.experiments.predictions import write_predictions
 from consilience.experiments.protocol import Frozen
+from consilience.experiments.rows import levels_of, prediction_rows, status_of
 from consilience.experiments.storage import write_json
 from consilience.experiments.tally import Tally
-from consilience.experiments.transcript import aggregate, prediction_rows, status_of, totals, transcript
+from consilience.experiments.totals import Totals, totals
+from consilience.experiments.transcript import transcript
 from consilience.journal.budget import Budget
 from consilience.journal.events import (
     AttemptLost,
@@ -39,10 +43,11 @@ from consilience.journal.events import (
 from consilience.journal.lock import RunLock
 from consilience.journal.reader import Attempt, AttemptKey, RunState, Texts
 from consilience.journal.writer import JournalWriter
-from consilience.models.base import DescribedModel, HeldModel, ProbedModel
+from consilience.models.base import HeldModel, ProbedModel, descriptions
 from consilience.models.batch import DISCOUNT, calls_out
 from consilience.models.pool import ModelPool
 from consilience.models.simulated import Simulated
+from consilience.protocols import Protocol, Single
 from consilience.runtime.briefing import Briefing
 from consilience.runtime.collector import seldom
 from consilience.runtime.gather import gather
@@ -98,8 +103,20 @@ class _Run:
         if job.batch is not None:
             self.pool.open_desk(job.batch, noted=self._batch_noted)
         self.pool.batched = orders.batched
-        self.taker = TurnTaker(self.pool, self.journal, self.state, retry_failed=orders.retry_failed, watch=self._taken)
+        self.taker = TurnTaker(
+            self.pool,
+            self.journal,
+            self.state,
+            retry_failed=orders.retry_failed,
+            watch=self._taken,
+            probes=0 if plan.match is None else PROBES,
+        )
         self.protocol = plan.make_protocol()
+        self.matching: Matching | None = None
+        if plan.match is not None and isinstance(self.protocol, Single):
+            self.matching = Matching(plan.match, self.protocol)
+        self.took: dict[str, Totals] = {}
+        self.observed: list[Observed] = []
         self.out_items = {at.where.item for at in calls_out(self.state)}
         self.packet_files: dict[str, str] = {}
         self.tally = Tally()
@@ -107,20 +124,19 @@ class _Run:
         self.failure: ConsilienceError | None = None
 
     async def carry_out(self) -> RunReport:
-        rebuild = self._rebuilding
         try:
             lost = self._lost()
             check_start(self.state.started, job=self.job, frozen=self.frozen)
             self.packet_files = write_packets(self.job.folder, self.items)
-            if not rebuild:
+            if not self._rebuilding:
                 await self._open()
             await self._probe()
             briefings = [self._briefing(item) for item in self.items]
             self._reveal(briefings)
-            at_once = self.orders.concurrency if self.job.batch is None else len(self.items)
-            slots = anyio.Semaphore(at_once)
-            await gather([_job(self, slots, briefing) for briefing in briefings])
-            if not rebuild:
+            if self.matching is not None:
+                await self._match(self.matching, briefings)
+            await self._all(briefings, self.work)
+            if not self._rebuilding:
                 self._end()
         finally:
             await self.journal.close()
@@ -166,8 +182,8 @@ class _Run:
         return {at: attempt for at, attempt in self.state.lost().items() if at not in out}
 
     async def _batch_noted(self, provider: str, batch_id: str, calls: Sequence[str]) -> None:
-        event = BatchSubmitted(provider=provider, batch_id=batch_id, calls=list(calls))
-        await self.journal.durable(self.journal.append(event))
+        noted = self.journal.append(BatchSubmitted(provider=provider, batch_id=batch_id, calls=list(calls)))
+        await self.journal.durable(noted)
 
     async def _probe(self) -> None:
         """Learn how models that differ by server are to be asked; the answer is recorded like any other."""
@@ -189,22 +205,57 @@ class _Run:
         seats = self.plan.seats(item.question.id)
         return Briefing(item, seats=seats, prompts=self.prompts, settings=self.settings)
 
+    async def _all(self, briefings: Sequence[Briefing], work: Callable[[Briefing], Awaitable[None]]) -> None:
+        slots = anyio.Semaphore(self.orders.concurrency if self.job.batch is None else len(self.items))
+
+        async def one(briefing: Briefing) -> None:
+            async with slots:
+                await work(briefing)
+
+        await gather([partial(one, briefing) for briefing in briefings])
+
     async def work(self, briefing: Briefing) -> None:
         """Carry one item to its end, unless the run is stopping."""
+        protocol: Protocol | None = self.protocol
+        if self.matching is not None:
+            protocol = self.matching.protocol(briefing.item.question.id)
+        if protocol is not None:  # else the run stopped before it was known what items may take
+            await self._course(briefing, protocol, self._finish)
+
+    async def _match(self, matching: Matching, briefings: Sequence[Briefing]) -> None:
+        """Learn from the first samples of every item what one costs, and fix how items are asked."""
+
+        async def sample(briefing: Briefing) -> None:
+            probe = matching.probe(briefing.item.question.id)
+            if probe is not None:
+                await self._course(briefing, probe, learn)
+
+        def learn(item: Item, session: ItemSession, course: Deliberation) -> None:
+            said = zip(session.records, course.final, strict=True)
+            taken = [None if standing.answer is None else totals([record]) for record, standing in said]
+            matching.learn(item.question.id, taken)
+
+        for _ in range(PROBES):
+            await self._all(briefings, sample)
+        if self.stopped_by is None and self.failure is None:
+            matching.settle()
+
+    async def _course(
+        self, briefing: Briefing, protocol: Protocol, ended: Callable[[Item, ItemSession, Deliberation], None]
+    ) -> None:
+        """Ask one item as a protocol does, unless the run is stopping."""
         if self.stopped_by is not None or self.failure is not None:
             return
         session = ItemSession(briefing, self.taker)
         item = briefing.item
         item_id = item.question.id
-        recorded = self.state.items_finished.get(item_id)
         try:
-            if recorded is None:
-                session.envelope = await self.budget.admit(self._room(briefing))
+            if item_id not in self.state.items_finished:
+                session.envelope = await self.budget.admit(self._room(briefing, protocol))
                 if item_id not in self.state.items_started:
                     data = {"packet_sha256": item.packet.digest, "tag": briefing.tag}
                     self.journal.append(ItemStarted(data=data), Where(item_id))
-            deliberation = await self.protocol.run(session)
-            self._finish(item, session, deliberation)
+            ended(item, session, await protocol.run(session))
         except (BudgetError, StoppedError) as error:
             if self.stopped_by is None:
                 self.stopped_by = error
@@ -216,52 +267,51 @@ class _Run:
             if session.envelope is not None:
                 self.budget.end(session.envelope)
 
-    def _room(self, briefing: Briefing) -> int:
+    def _room(self, briefing: Briefing, protocol: Protocol) -> int:
         """Return what must be free of the cap before an item is admitted."""
         if briefing.item.question.id in self.out_items:
             return 0  # it was admitted before, and what its calls at the vendor free is needed to go on
         discount = 1 if self.job.batch is None else DISCOUNT
         ended = self.state.turns.keys()
-        return briefing.foreseen(self.protocol, self.prices, ended=ended, discount=discount).expected_nano or 0
+        return briefing.foreseen(protocol, self.prices, ended=ended, discount=discount).expected_nano or 0
 
-    def _finish(self, item: Item, session: ItemSession, deliberation: Deliberation) -> None:
+    def _finish(self, item: Item, session: ItemSession, course: Deliberation) -> None:
         item_id = item.question.id
-        rows = aggregate(item, deliberation.final)
-        took = totals(session.records)
-        status = status_of(deliberation.final)
+        levels = levels_of(self.plan, item, session.records, course)
+        took = self.took[item_id] = totals(session.records)
+        self._observe(item, session, course)
+        status = status_of(course.final)
         recorded = self.state.items_finished.get(item_id)
         paid = self.pool.paid_nano[item_id] + (0 if recorded is None else recorded.data["paid_nano"])
-        told = transcript(item, deliberation, session.records, rows)
+        told = transcript(item, levels, session.records)
         digests = {
             "packet_file_sha256": self.packet_files[item_id],
             "transcript_sha256": write_json(self.job.folder / "transcripts" / f"{item_id}.json", told),
         }
         live = any(record.taken.live for record in session.records)
         if recorded is None or live or (not self._rebuilding and not digests.items() <= recorded.data.items()):
-            if deliberation.stopped is not None:
-                self.journal.append(
-                    ProtocolNote(note="stopped_early", data=dict(vars(deliberation.stopped))), Where(item_id)
-                )
+            if course.stopped is not None:
+                self.journal.append(ProtocolNote(note="stopped_early", data=dict(vars(course.stopped))), Where(item_id))
             self.journal.append(ItemFinished(data={"status": status, "paid_nano": paid, **digests}), Where(item_id))
         if self.orders.paid_nano is not None:
             paid = self.orders.paid_nano[item_id]
-        models = sorted({record.seat.model for record in session.records})
-        predicted = prediction_rows(
-            item,
-            rows,
-            final=deliberation.final,
-            took=took,
-            paid_nano=paid,
-            run={
-                "run_id": self.job.run_id,
-                "arm": self.plan.arm,
-                "committee": self.plan.committee,
-                "split": self.plan.split,
-                "exposure": exposure(item, models, self.specs),
-            },
-        )
+        run = {
+            "run_id": self.job.run_id,
+            "committee": self.plan.committee,
+            "split": self.plan.split,
+            "exposure": exposure(item, sorted({record.seat.model for record in session.records}), self.specs),
+        }
+        predicted = prediction_rows(item, levels, paid_nano=paid, run=run)
         self.tally.item(predicted, status=status, took=took, records=session.records)
         self._tell()
+
+    def _observe(self, item: Item, session: ItemSession, course: Deliberation) -> None:
+        """Keep what an item tells of the panel; a sealed truth stays sealed, and one agent is no panel."""
+        if len(course.final) < 2 or course.sampled:
+            return
+        said = cited(item, session.records, arm=self.plan.arm)
+        truth = None if self.plan.split in SEALED else item.truth
+        self.observed.append(observe(item.question, course, truth=truth, cited=said))
 
     def _taken(self, taken: Taken) -> None:
         """Tell whoever watches that a turn was taken."""
@@ -293,7 +343,7 @@ class _Run:
             self.journal.append(RunStopped(reason=reason, message=str(self.stopped_by)))
         else:
             digest = write_predictions(self._predictions, self.job.folder / "predictions.parquet")
-            self.journal.finish({**self.tally.recorded(), "predictions_sha256": digest})
+            self.journal.finish({**self.tally.recorded(), **self._told_of_panel(), "predictions_sha256": digest})
 
     @cached_property
     def _predictions(self) -> pl.DataFrame:
@@ -306,6 +356,7 @@ class _Run:
 
     def _report(self, lost: int) -> RunReport:
         write_predictions(self._predictions, self.job.folder / "predictions.parquet")
+        told = self._told_of_panel()
         content = manifest(
             self.plan,
             run_id=self.job.run_id,
@@ -319,11 +370,9 @@ class _Run:
                 lost_attempts=self._lost_in_all(),
             ),
             accepted=sorted(self.accepted),
-            said_of_models=[
-                f"{name}: {model.describe()}"
-                for name, model in self.job.models.items()
-                if isinstance(model, DescribedModel) and model.describe()
-            ],
+            said_of_models=descriptions(self.job.models),
+            panel=told["panel"],
+            matched=told["match"],
         )
         write_json(self.job.folder / "manifest.json", content)
         return RunReport(
@@ -334,18 +383,18 @@ class _Run:
             lost=lost,
             predictions=self._predictions,
             manifest=content,
+            panel=panel_diagnostics(self.observed) if self.observed else None,
             stopped_by=self.stopped_by,
         )
+
+    def _told_of_panel(self) -> dict[str, Any]:
+        """Return what the finished items tell of the panel, and of the match in cost."""
+        return {
+            "panel": panel_diagnostics(self.observed).record() if self.observed else None,
+            "match": None if self.matching is None else self.matching.record(self.took),
+        }
 
     def _lost_in_all(self) -> int:
         """Return how many attempts ever left without a recorded outcome."""
         lost = [attempt for attempt in self.state.attempts.values() if isinstance(attempt.outcome, AttemptLost)]
         return len(lost) + len(self._lost()) + len(self.taker.given_up)
-
-
-def _job(run: _Run, slots: anyio.Semaphore, briefing: Briefing) -> Callable[[], Any]:
-    async def work() -> None:
-        async with slots:
-            await run.work(briefing)
-
-    return work

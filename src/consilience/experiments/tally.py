@@ -11,7 +11,7 @@ import polars as pl
 from consilience.core.outcomes import Answered
 from consilience.experiments.manifest import Counts
 from consilience.experiments.predictions import predictions_frame
-from consilience.experiments.transcript import Totals
+from consilience.experiments.totals import Totals
 from consilience.runtime.session import TurnRecord
 from consilience.runtime.turn import Taken
 

@@ -253,6 +253,8 @@ def _expected(told: _Told, plan: Plan, head: str | None) -> dict[str, Any]:
         money=Money(spent_nano=state.spent_nano, cap_nano=None, cap_hit=False, lost_attempts=lost),
         accepted=sorted(told.accepted),
         said_of_models=(),
+        panel=counts.get("panel"),
+        matched=counts.get("match"),
     )
     plain: dict[str, Any] = json.loads(json_line(made))
     return plain

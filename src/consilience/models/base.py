@@ -95,6 +95,12 @@ class DescribedModel(Protocol):
         ...
 
 
+def descriptions(models: Mapping[str, Model]) -> list[str]:
+    """Return what artefacts say of each model that has something to be said of it."""
+    told = {name: model.describe() for name, model in models.items() if isinstance(model, DescribedModel)}
+    return [f"{name}: {text}" for name, text in told.items() if text]
+
+
 def call_key(identity: Identity, body: Mapping[str, Any], *, replicate: int) -> str:
     """Return the key of a call: equal exactly when the same bytes go to the same place for the same replicate.
 

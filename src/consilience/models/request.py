@@ -10,6 +10,10 @@ StopReason = Literal["end", "max_tokens", "refusal", "other"]
 Effort = Literal["low", "medium", "high"]
 
 
+SAMPLES_PER_REPLICATE = 1_000
+"""Replicate indices of calls that one repetition of a run takes up: as many as samples of one prompt are allowed."""
+
+
 @dataclass(frozen=True)
 class Block:
     """A run of text; ``cache`` asks for a cache breakpoint at its end."""

@@ -11,18 +11,22 @@ import hashlib
 import json
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from consilience.evidence.reading import ParsedPrompt, parse_prompt
 from consilience.models.base import Identity, plain_body
-from consilience.models.request import Completion, Request
-from consilience.models.scripted import completion, prompt_text
+from consilience.models.request import SAMPLES_PER_REPLICATE, Completion, Request, Usage
+from consilience.models.scripted import completion, counted, prompt_text
 
 BIAS_SD = 0.04
 NOISE_SD = 0.08
 LAMBDA_RANGE = (0.1, 0.6)
+ZETA_RANGE = (0.3, 0.9)
 SIGNAL_SD = 0.05
+MIN_CACHEABLE_TOKENS = 1_024
+FIRST_TURNS = ("estimate", "argument (round 1)")
+"""How the tasks of a seat's first turn about an item begin."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +37,13 @@ class Persona:
         bias: Constant error, on the log scale for positive quantities and on the logit scale for probabilities.
         noise: Standard deviation of its error per item, on the same scale.
         anchoring: λ: the share of the way it moves towards the others' consensus in a revision.
+        learning: ζ: the share of the way it moves towards what evidence that is new to it says.
     """
 
     bias: float
     noise: float
     anchoring: float
+    learning: float
 
 
 @dataclass(frozen=True)
@@ -66,14 +72,18 @@ class Draws:
 def persona(system_text: str, *, seed: int) -> Persona:
     """Return the known errors of the analyst behind a system prompt.
 
-    Bias ~ N(0, .04), noise .08, λ uniform on [.1, .6].
+    Bias ~ N(0, .04), noise .08, λ uniform on [.1, .6], ζ uniform on [.3, .9].
     """
     draws = Draws(seed, system_text)
-    low, high = LAMBDA_RANGE
+
+    def between(name: str, low: float, high: float) -> float:
+        return low + (high - low) * draws.uniform(name)
+
     return Persona(
         bias=BIAS_SD * draws.normal("bias"),
         noise=NOISE_SD,
-        anchoring=low + (high - low) * draws.uniform("anchoring"),
+        anchoring=between("anchoring", *LAMBDA_RANGE),
+        learning=between("learning", *ZETA_RANGE),
     )
 
 
@@ -100,21 +110,23 @@ class Simulated:
         reader: How it reads evidence.
         seed: Decides its errors.
         signals: Private signals about the truth by fence tag, for `simulated_oracle` on synthetic items only.
+        caches: Prefixes are counted as a vendor's cache would: written by a seat's first turn about an item, read by
+            its later ones. Nothing is taken to be kept from one item to the next.
     """
 
     id: str
     reader: Reader
     seed: int
     signals: dict[str, float] | None = None
+    caches: bool = False
     min_cacheable_tokens: ClassVar[None] = None
 
     @property
     def identity(self) -> Identity:
         """Return the identity; seed and kind of analyst are part of it, since they decide the answers."""
         provider = "simulated" if self.signals is None else "simulated_oracle"
-        return Identity(
-            provider=provider, host="local", api_version="1", adapter_version=f"1/{self.seed}", simulated=True
-        )
+        version = f"1/{self.seed}{'/caches' if self.caches else ''}"
+        return Identity(provider=provider, host="local", api_version="1", adapter_version=version, simulated=True)
 
     def reveal(self, tag: str, item_id: str, truth: float) -> None:
         """Tell an oracle its private signal about one item: the truth with an error of 5 % on the log scale."""
@@ -137,4 +149,20 @@ class Simulated:
             signal=None if self.signals is None else self.signals.get(prompt.tag),
         )
         text = json.dumps({"answer": None, "critiques": None, "abstention": None} | self.reader(mind))
-        return completion(request, text, latency_s=round(1 + len(text) / 400 + mind.draws.uniform("latency"), 3))
+        latency_s = round(1 + len(text) / 400 + mind.draws.uniform("latency"), 3)
+        usage = cached(request, prompt, counted(request, text)) if self.caches else None
+        return completion(request, text, latency_s=latency_s, usage=usage)
+
+
+def cached(request: Request, prompt: ParsedPrompt, usage: Usage) -> Usage:
+    """Return the usage with the request's longest cacheable prefix counted as written or as read.
+
+    Only a prefix that later turns about the same item read is counted so: the one that ends behind the view.
+    """
+    view = request.messages[0].blocks[0]
+    tokens = (sum(len(block.text) for block in request.system) + len(view.text)) // 4
+    if not view.cache or tokens < MIN_CACHEABLE_TOKENS:
+        return usage
+    first = prompt.task.startswith(FIRST_TURNS) and request.replicate % SAMPLES_PER_REPLICATE == 0
+    buckets = {"cache_write_5m": tokens} if first else {"cache_read": tokens}
+    return replace(usage, input=usage.input - tokens, **buckets)

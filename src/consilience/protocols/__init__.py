@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
+from consilience.protocols.adversarial import Adversarial
 from consilience.protocols.base import Protocol
+from consilience.protocols.controls import Displaced, EvidenceOnly, PeersOnly, Reask
 from consilience.protocols.debate import Debate
+from consilience.protocols.delphi import Delphi
 from consilience.protocols.independent import Independent
+from consilience.protocols.single import Single
+from consilience.protocols.skeptic import BlindedSkeptic
 from consilience.registry import Registry
 
-PROTOCOLS: Registry[type[Protocol]] = Registry("protocol", (Independent, Debate), group="consilience.protocols")
+PROTOCOLS: Registry[type[Protocol]] = Registry(
+    "protocol",
+    (
+        Independent,
+        Debate,
+        BlindedSkeptic,
+        Single,
+        Delphi,
+        Adversarial,
+        Reask,
+        PeersOnly,
+        EvidenceOnly,
+        Displaced,
+    ),
+    group="consilience.protocols",
+)
 
-__all__ = ["PROTOCOLS", "Debate", "Independent", "Protocol"]
+__all__ = ["PROTOCOLS", "Debate", "Independent", "Protocol", "Single"]

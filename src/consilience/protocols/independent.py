@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from consilience.core.deliberation import Deliberation, first_table
-from consilience.core.turn import Turn, TurnKind
-from consilience.protocols.base import Protocol, Session
+from consilience.core.showing import Planned, Seating
+from consilience.core.turn import Turn
+from consilience.protocols.base import Protocol, Session, ask_all, planned_rounds
 
 
 @dataclass(frozen=True)
@@ -18,9 +19,9 @@ class Independent(Protocol):
 
     async def run(self, session: Session) -> Deliberation:
         """Ask every seat once."""
-        outcomes = await session.ask_all(Turn(kind="estimate", round=0))
-        return Deliberation(tables=(first_table(session.seats, outcomes),))
+        outcomes = await ask_all(session, Turn(kind="estimate", round=0))
+        return Deliberation(tables=(first_table(session.seating.members, outcomes),))
 
-    def plan(self) -> tuple[tuple[TurnKind, int], ...]:
+    def plan(self, seating: Seating) -> tuple[Planned, ...]:
         """Return one estimate per seat."""
-        return (("estimate", 0),)
+        return planned_rounds(seating, [("estimate", 0)])

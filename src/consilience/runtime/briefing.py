@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Literal
 
 from consilience.config import package_text
 from consilience.core.canonical import canonical_json, tagged_hash
 from consilience.core.packet import Item
-from consilience.core.panel import Seat
+from consilience.core.panel import Seat, seating_of
 from consilience.core.question import Kind
+from consilience.core.role import ALL_SECTIONS
 from consilience.core.schema import lint_schema, wire_schema
 from consilience.core.turn import Turn, TurnKind
 from consilience.evidence.leakage import guard_packet, guard_text, guard_view
@@ -19,12 +20,12 @@ from consilience.evidence.rendering import fence_tag, fill, render_system, rende
 from consilience.evidence.views import View, view
 from consilience.journal.events import Where
 from consilience.models.prices import Price, bound_nano, cost_nano
-from consilience.models.request import Block, Contract, Effort, Message, Request, Usage
+from consilience.models.request import SAMPLES_PER_REPLICATE, Block, Contract, Effort, Message, Request, Usage
 from consilience.protocols import Protocol
-from consilience.runtime.state import Shown
+from consilience.runtime.state import State
 
-STATE_BYTES_PER_SEAT = 1_600
-"""Allowance per other seat for its row, summary and critiques when an item's worst case is planned."""
+STATE_BYTES_PER_ROW = 1_600
+"""Allowance per other answer shown, with its summary and critiques, when an item's worst case is planned."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +43,8 @@ class Prompts:
     tasks: Mapping[TurnKind, str]
 
     @classmethod
-    def packaged(cls, preamble: str) -> Prompts:
-        """Return the package's prompts with the preamble of one application, such as ``valuation``."""
-        kinds: tuple[TurnKind, ...] = ("estimate", "critique", "revision")
+    def packaged(cls, preamble: str, kinds: Iterable[TurnKind]) -> Prompts:
+        """Return the package's prompts with the preamble of one application and the tasks of these kinds of turn."""
         return cls(
             preamble=package_text(f"prompts/{preamble}/preamble.md"),
             output_rules=package_text("prompts/output_rules.md"),
@@ -64,21 +64,23 @@ class Settings:
 
     Attributes:
         seed: Decides shuffling and, for simulated models, answers.
+        replicate: 0 for the run itself; above, a repetition of it, whose calls are told apart by it.
         run_secret: Makes fence tags unguessable.
         max_output_tokens: Output limit of an ask; doubled once after a truncation.
         assumed_output_tokens: Length of a reply that plans assume.
         effort: Reasoning effort.
         reuse_system: A seat's system prompt will be read again, by later turns or for other items.
-        reuse_view: A seat's view will be read again by later turns; a lone estimate pays no surcharge for caching it.
+        reuse_view: Seats whose view later turns will read again; a lone estimate pays no surcharge for caching it.
     """
 
     seed: int
+    replicate: int
     run_secret: str
     max_output_tokens: int
     assumed_output_tokens: int
     effort: Effort
     reuse_system: bool
-    reuse_view: bool
+    reuse_view: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,7 @@ class Briefing:
         settings: As given.
         tag: The item's fence tag.
         views: What each seat sees, in seat order.
+        seating: Who is a member, and who has a part beside the members.
 
     Raises:
         LeakError: Evidence or a static prompt gives the target away.
@@ -147,6 +150,8 @@ class Briefing:
             run_secret=settings.run_secret, packet_digest=item.packet.digest, item_id=item.packet.item_id
         )
         self.views = [view(item.packet, seat.role) for seat in seats]
+        self.seating = seating_of(self.seats)
+        self._place = {seat.label: index for index, seat in enumerate(self.seats)}
         self._prompts = prompts
         self._contract = contract_of(item.question.kind, tuple(option.id for option in item.question.options))
         self._view_blocks = self._rendered()
@@ -171,28 +176,52 @@ class Briefing:
         for kind, task in self._prompts.tasks.items():
             guard_text(task, target=target, where=f"task {kind}")
 
-    def request(self, index: int, turn: Turn, shown: Shown | None) -> Request:
+    def seat(self, label: str) -> Seat:
+        """Return the seat of a label."""
+        return self.seats[self._place[label]]
+
+    def view(self, label: str) -> View:
+        """Return what the seat of a label sees."""
+        return self.views[self._place[label]]
+
+    @cached_property
+    def whole(self) -> View:
+        """The whole packet as a view, guarded like any other.
+
+        Raises:
+            LeakError: It gives the target away.
+        """
+        role = self.seats[0].role.model_copy(update={"view": (ALL_SECTIONS,)})
+        seen = view(self.item.packet, role)
+        guard_view(seen, target=self.item.truth)
+        return seen
+
+    def request(self, label: str, turn: Turn, state: State | None, *, whole: bool = False) -> Request:
         """Lay a call out for prefix caches: system (constant per seat), view (constant per item), then what varies."""
-        seat = self.seats[index]
-        task = fill(self._prompts.tasks[turn.kind], {"round": str(turn.round), "seat": seat.label})
+        seat = self.seat(label)
+        task = fill(self._prompts.tasks[turn.kind], {"round": str(turn.round), "seat": label})
+        told = State() if state is None else state
         block = render_turn_block(
             tag=self.tag,
             task_line=task,
-            state=shown.committee if shown else None,
-            critiques=shown.critiques if shown else (),
-            own_answer=shown.own_answer if shown else None,
+            state=told.committee,
+            critiques=told.critiques,
+            flags=told.flags,
+            own_answer=told.own_answer,
+            arguments=told.arguments,
+            packet=self.whole if whole else None,
         )
-        view_block = Block(self._view_blocks[index], cache=self.settings.reuse_view)
+        view_block = Block(self._view_blocks[self._place[label]], cache=label in self.settings.reuse_view)
         return Request(
             model=seat.model,
-            system=(Block(self.systems[seat.label], cache=self.settings.reuse_system),),
+            system=(Block(self.systems[label], cache=self.settings.reuse_system),),
             messages=(Message("user", (view_block, Block(block, cache=False))),),
             tools=(),
             contract=self._contract,
             max_output_tokens=self.settings.max_output_tokens,
             effort=self.settings.effort,
             sampling=None,
-            replicate=turn.sample,
+            replicate=SAMPLES_PER_REPLICATE * self.settings.replicate + turn.sample,
         )
 
     def foreseen(
@@ -205,27 +234,29 @@ class Briefing:
     ) -> Foreseen:
         """Return what the item's planned turns will take, corrections apart; turns in ``ended`` take nothing more.
 
-        Each other seat's row, summary and critiques enter at an allowance; expected are four bytes a token and replies
-        of the assumed length; the worst case counts every byte as a token and every reply at its limit. Calls cost the
-        list price divided by ``discount``.
+        Each other answer's row, summary and critiques enter at an allowance; expected are four bytes a token and
+        replies of the assumed length; the worst case counts every byte as a token and every reply at its limit. Calls
+        cost the list price divided by ``discount``.
         """
         expected = worst = turns = tokens = worst_tokens = 0
         priced = True
         reply = min(self.settings.assumed_output_tokens, self.settings.max_output_tokens)
-        for seat, block in zip(self.seats, self._view_blocks, strict=True):
-            fixed = len(self.systems[seat.label].encode()) + len(block.encode("utf-8", "surrogatepass"))
-            for kind, round_ in protocol.plan():
-                if Where(self.item.question.id, round_, seat.label, kind, 0) in ended:
-                    continue
-                state = STATE_BYTES_PER_SEAT * (len(self.seats) - 1) if round_ else 0
-                size = fixed + state + len(self._prompts.tasks[kind]) + self._contract.size
-                price = prices[seat.model]
-                usual = Usage(-(-size // 4), 0, 0, 0, reply, 0)
-                bound = bound_nano(input_tokens=size, output_tokens=self.settings.max_output_tokens, price=price)
-                turns += 1
-                tokens += usual.total
-                worst_tokens += size + self.settings.max_output_tokens
-                priced = priced and bound is not None
-                worst += -(-(bound or 0) // discount)
-                expected += -(-min(bound or 0, cost_nano(usual, price) or 0) // discount)
+        for planned in protocol.plan(self.seating):
+            turn, label = planned.turn, planned.seat
+            if Where(self.item.question.id, turn.round, label, turn.kind, turn.sample) in ended:
+                continue
+            block = self._view_blocks[self._place[label]]
+            fixed = len(self.systems[label].encode()) + len(block.encode("utf-8", "surrogatepass"))
+            size = (
+                fixed + STATE_BYTES_PER_ROW * planned.rows + len(self._prompts.tasks[turn.kind]) + self._contract.size
+            )
+            price = prices[self.seat(label).model]
+            usual = Usage(-(-size // 4), 0, 0, 0, reply, 0)
+            bound = bound_nano(input_tokens=size, output_tokens=self.settings.max_output_tokens, price=price)
+            turns += 1
+            tokens += usual.total
+            worst_tokens += size + self.settings.max_output_tokens
+            priced = priced and bound is not None
+            worst += -(-(bound or 0) // discount)
+            expected += -(-min(bound or 0, cost_nano(usual, price) or 0) // discount)
         return Foreseen(turns, tokens, worst_tokens, expected if priced else None, worst if priced else None)

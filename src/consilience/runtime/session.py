@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from consilience.core.answers import CritiqueSet
 from consilience.core.canonical import text_hash
 from consilience.core.contracts import Expected
-from consilience.core.deliberation import Table
 from consilience.core.outcomes import Answered, Outcome
-from consilience.core.panel import Seat
+from consilience.core.panel import Seat, seating_of
+from consilience.core.showing import NOTHING, Ask
 from consilience.core.turn import Turn
 from consilience.evidence.verification import Flag, verify_answer
 from consilience.journal.budget import Envelope
 from consilience.journal.events import Where
 from consilience.runtime.briefing import Briefing
 from consilience.runtime.gather import gather
-from consilience.runtime.state import Shown, committee_state
+from consilience.runtime.state import Recipient, State, state_of
 from consilience.runtime.turn import Taken, TurnTaker
 
 
 @dataclass(frozen=True)
 class TurnRecord:
-    """One turn of one seat, as a transcript tells it."""
+    """One turn of one seat, as a transcript tells it; turns of one stage were asked at once."""
 
+    stage: int
     seat: Seat
     turn: Turn
     taken: Taken
     flags: tuple[Flag, ...]
-    shown: Shown | None
+    state: State | None
     system_sha256: str
     view_sha256: str
 
@@ -45,74 +45,58 @@ class ItemSession:
 
     Attributes:
         question: The question asked.
-        seats: The members' labels.
-        records: Every turn taken so far, stage by stage, in seat order.
+        seating: Who is a member, and who has a part beside the members.
+        records: Every turn taken so far, stage by stage, in the order asked.
         envelope: What the item holds against the spend cap, once it is admitted.
     """
 
     def __init__(self, briefing: Briefing, taker: TurnTaker) -> None:
         self.question = briefing.item.question
-        self.seats = tuple(seat.label for seat in briefing.seats)
+        self.seating = seating_of(briefing.seats)
         self.records: list[TurnRecord] = []
         self.envelope: Envelope | None = None
         self._briefing = briefing
         self._taker = taker
-        self._visible = [frozenset(seen.evidence_ids_visible) for seen in briefing.views]
+        self._flags: dict[str, tuple[Flag, ...]] = {}
+        self._stage = 0
 
-    async def ask_all(
-        self, turn: Turn, *, table: Table | None = None, critiques: Mapping[str, CritiqueSet] | None = None
-    ) -> tuple[Outcome, ...]:
-        """Ask all seats at once and return their outcomes in seat order."""
-        jobs = [partial(self._ask, index, turn, table, critiques or {}) for index in range(len(self._briefing.seats))]
-        records = await gather(jobs)
+    async def ask(self, asks: Sequence[Ask]) -> tuple[Outcome, ...]:
+        """Ask all of these at once and return their outcomes in the order given."""
+        self._stage += 1
+        records = await gather([partial(self._ask, ask, self._stage) for ask in asks])
         self.records.extend(records)
+        for record in records:
+            if isinstance(record.taken.outcome, Answered) and record.turn.yields == "answer":
+                self._flags[record.seat.label] = record.flags
         return tuple(record.taken.outcome for record in records)
 
-    async def _ask(
-        self, index: int, turn: Turn, table: Table | None, critiques: Mapping[str, CritiqueSet]
-    ) -> TurnRecord:
-        seat = self._briefing.seats[index]
-        shown = None
-        if table is not None:
-            shown = committee_state(
-                question=self.question,
-                turn=turn,
-                seat=seat.label,
-                table=table,
-                critiques=critiques,
-                visible=self._visible[index],
-                seed=self._briefing.settings.seed,
-            )
-        where = Where(self.question.id, turn.round, seat.label, turn.kind, turn.sample)
+    async def _ask(self, ask: Ask, stage: int) -> TurnRecord:
+        brief, turn, label = self._briefing, ask.turn, ask.seat
+        seat = brief.seat(label)
+        view = brief.whole if ask.shown.whole_packet else brief.view(label)
+        state = None
+        if ask.shown != NOTHING:
+            to = Recipient(label, frozenset(view.evidence_ids_visible), self._flags.get(label, ()))
+            state = state_of(ask.shown, to=to, question=self.question, turn=turn, seed=brief.settings.seed)
+        where = Where(self.question.id, turn.round, label, turn.kind, turn.sample)
         taken = await self._taker.take(
-            self._briefing.request(index, turn, shown),
-            Expected(self.question, turn.yields, seat.label, self.seats),
+            brief.request(label, turn, state, whole=ask.shown.whole_packet),
+            Expected(self.question, turn.yields, self._addressees(label, turn)),
             where=where,
             role=seat.role.id,
-            tag=self._briefing.tag,
+            tag=brief.tag,
             envelope=self.envelope,
         )
         flags: tuple[Flag, ...] = ()
         if isinstance(taken.outcome, Answered) and not isinstance(taken.outcome.said, CritiqueSet):
-            flags = verify_answer(
-                taken.outcome.said, view=self._briefing.views[index], packet=self._briefing.item.packet
-            )
-        self._taker.record(taken, where=where, data=_recorded(shown, flags))
-        return TurnRecord(
-            seat,
-            turn,
-            taken,
-            flags,
-            shown,
-            text_hash(self._briefing.systems[seat.label]),
-            self._briefing.views[index].sha256,
+            flags = verify_answer(taken.outcome.said, view=view, packet=brief.item.packet)
+        data = ({} if state is None else state.recorded()) | (
+            {"flags": [flag.model_dump(mode="json") for flag in flags]} if flags else {}
         )
+        self._taker.record(taken, where=where, data=data)
+        return TurnRecord(stage, seat, turn, taken, flags, state, text_hash(brief.systems[label]), view.sha256)
 
-
-def _recorded(shown: Shown | None, flags: Sequence[Flag]) -> dict[str, Any]:
-    data: dict[str, Any] = {}
-    if shown is not None:
-        data |= {"order": list(shown.order), "consensus_of_others": shown.consensus_of_others}
-    if flags:
-        data["flags"] = [flag.model_dump(mode="json") for flag in flags]
-    return data
+    def _addressees(self, label: str, turn: Turn) -> tuple[str, ...]:
+        if turn.kind == "self_critique":
+            return (label,)
+        return tuple(member for member in self.seating.members if member != label)

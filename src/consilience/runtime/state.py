@@ -1,84 +1,131 @@
-"""What a member is shown of the committee: the others' answers, anonymous and shuffled, and its own."""
+"""What a member is shown beside its view: its own answer, the others' anonymous and shuffled, critiques, flags."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from consilience.core.answers import Critique, CritiqueSet
-from consilience.core.deliberation import Table, present
+from consilience.core.answers import AnyAnswer, Critique, CritiqueSet
+from consilience.core.deliberation import present
 from consilience.core.kinds import KINDS, compact
 from consilience.core.panel import seeded_order
 from consilience.core.question import Question
+from consilience.core.showing import Argument, Shown
 from consilience.core.turn import Turn
+from consilience.evidence.verification import Flag
 
 
 @dataclass(frozen=True)
-class Shown:
-    """What one member is shown in one turn, and what is recorded about it.
+class State:
+    """What stands in one member's prompt beside its view, and what is recorded about it.
 
     Attributes:
-        committee: The committee state.
+        committee: The committee state; None when the others are not shown.
         own_answer: The member's own latest answer, or None.
         critiques: Those addressed to the member, authors hidden.
+        flags: Verification flags on the member's own answer that it is shown.
+        arguments: What advocates said.
         order: The recorded permutation of the other members' rows.
-        consensus_of_others: The leading value without this member (for λ); None when nobody else answered.
+        consensus_of_others: The leading value of the others as shown (for λ); None when nobody else is shown.
+        displaced: How far the others' answers were moved before they were shown.
     """
 
-    committee: dict[str, Any]
-    own_answer: dict[str, Any] | None
-    critiques: tuple[dict[str, Any], ...]
-    order: tuple[int, ...]
-    consensus_of_others: Any
+    committee: dict[str, Any] | None = None
+    own_answer: dict[str, Any] | None = None
+    critiques: tuple[dict[str, Any], ...] = ()
+    flags: tuple[dict[str, Any], ...] = ()
+    arguments: tuple[dict[str, Any], ...] = ()
+    order: tuple[int, ...] = ()
+    consensus_of_others: Any = None
+    displaced: float = 0.0
+
+    def recorded(self) -> dict[str, Any]:
+        """Return what the journal and the transcript keep of it."""
+        moved = {"displaced": self.displaced} if self.displaced else {}
+        return {"order": list(self.order), "consensus_of_others": self.consensus_of_others, **moved}
 
 
-def committee_state(
-    *,
-    question: Question,
-    turn: Turn,
-    seat: str,
-    table: Table,
-    critiques: Mapping[str, CritiqueSet],
-    visible: frozenset[str],
-    seed: int,
-) -> Shown:
-    """Return what ``seat`` is shown: it depends on the table, never on the order in which members are asked.
+@dataclass(frozen=True)
+class Recipient:
+    """Who is shown something.
+
+    Attributes:
+        seat: Its label.
+        visible: Evidence ids in its view.
+        flags: Verification flags on its latest answer.
+    """
+
+    seat: str
+    visible: frozenset[str]
+    flags: Sequence[Flag] = ()
+
+
+def state_of(shown: Shown, *, to: Recipient, question: Question, turn: Turn, seed: int) -> State:
+    """Return what a member is shown: it depends on the table, never on the order in which members are asked.
 
     Args:
+        shown: What the protocol has shown.
+        to: The recipient.
         question: The question; its id and the seed decide the shuffling.
         turn: The turn to be taken.
-        seat: The recipient's label.
-        table: Everybody's standings.
-        critiques: By author.
-        visible: Evidence ids in the recipient's view.
         seed: The run's seed.
     """
+    members = present(shown.table or ())
+    mine = next((answer for label, answer in members if label == to.seat), None)
+    received = _addressed(shown.critiques, to.seat)
+    shuffled = seeded_order(len(received), seed, question.id, "critiques", turn.round, to.seat)
+    alone = State(
+        own_answer=None if mine is None else KINDS[question.kind].row(mine) | {"reasoning": mine.reasoning_summary},
+        critiques=tuple(_anonymous(received[index]) for index in shuffled),
+        flags=tuple(flag.model_dump(mode="json") for flag in to.flags) if shown.flags else (),
+        arguments=tuple(_argued(argument) for argument in shown.arguments),
+    )
+    if shown.table is None or shown.others == "hidden":
+        return alone
+    return _with_committee(alone, members, mine, shown, to=to, question=question, turn=turn, seed=seed)
+
+
+def _with_committee(
+    alone: State,
+    members: Sequence[tuple[str, AnyAnswer]],
+    mine: AnyAnswer | None,
+    shown: Shown,
+    *,
+    to: Recipient,
+    question: Question,
+    turn: Turn,
+    seed: int,
+) -> State:
     kind = KINDS[question.kind]
-    members = present(table)
-    others = [(label, answer) for label, answer in members if label != seat]
-    mine = next((answer for label, answer in members if label == seat), None)
-    order = seeded_order(len(others), seed, question.id, turn.kind, turn.round, seat)
-    cited = {cited_id for _, answer in others for cited_id in answer.evidence_ids}
+    step = shown.displaced * (1 if seeded_order(2, seed, question.id, "displaced", turn.round, to.seat)[0] else -1)
+    others = [(label, answer) for label, answer in members if label != to.seat]
+    if step:
+        others = [(label, kind.displace(answer, step, question)) for label, answer in others]
+    said = [answer for _, answer in others]
+    everybody = said if mine is None else [*said, mine]
+    order = seeded_order(len(others), seed, question.id, turn.kind, turn.round, to.seat)
+    with_reasons = shown.others == "reasons"
     committee: dict[str, Any] = {
         "round": turn.round,
-        **(kind.leading([answer for _, answer in members], question) if members else {}),
+        **(kind.leading(everybody, question) if everybody else {}),
         "others": [
-            {"seat": label, **kind.row(answer), "reasoning": answer.reasoning_summary}
+            {"seat": label, **kind.row(answer), **({"reasoning": answer.reasoning_summary} if with_reasons else {})}
             for label, answer in (others[index] for index in order)
         ],
     }
-    unseen = sorted(cited - visible)
-    if unseen:
+    unseen = sorted({cited for answer in said for cited in answer.evidence_ids} - to.visible)
+    if unseen and with_reasons:
         committee["cited_outside_your_view"] = unseen
-    received = _addressed(critiques, seat)
-    shuffled = seeded_order(len(received), seed, question.id, "critiques", turn.round, seat)
-    return Shown(
+    return State(
         committee=committee,
-        own_answer=None if mine is None else {**kind.row(mine), "reasoning": mine.reasoning_summary},
-        critiques=tuple(_anonymous(received[index]) for index in shuffled),
+        own_answer=alone.own_answer,
+        critiques=alone.critiques,
+        flags=alone.flags,
+        arguments=alone.arguments,
         order=order,
-        consensus_of_others=kind.leading([answer for _, answer in others], question) if others else None,
+        consensus_of_others=kind.leading(said, question) if said else None,
+        displaced=step,
     )
 
 
@@ -94,3 +141,9 @@ def _anonymous(critique: Critique) -> dict[str, Any]:
     if critique.suggested_value is not None:
         shown["suggested_value"] = compact(critique.suggested_value)
     return shown
+
+
+def _argued(argument: Argument) -> dict[str, Any]:
+    """Return an argument as the others read it: its side, its rationale, what it cites, and the probability."""
+    told = argument.said.model_dump(mode="json", include={"p_yes", "rationale", "evidence_ids", "reasoning_summary"})
+    return {"side": argument.side, **told}

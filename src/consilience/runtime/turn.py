@@ -61,6 +61,7 @@ class TurnTaker:
             changed since, because a turn before it was asked again.
         watch: Is told of every turn.
         given_up: Tries in a batch at the vendor that nobody waits for any more.
+        probes: So many samples of a prompt are kept when they are taken, because they are asked for again later.
     """
 
     pool: ModelPool
@@ -69,6 +70,8 @@ class TurnTaker:
     retry_failed: bool = False
     watch: Callable[[Taken], None] = lambda _: None
     given_up: list[AttemptKey] = field(default_factory=list)
+    probes: int = 0
+    _kept: dict[Where, Taken] = field(default_factory=dict)
 
     async def take(
         self, request: Request, expected: Expected, *, where: Where, role: str, tag: str, envelope: Envelope | None
@@ -81,6 +84,8 @@ class TurnTaker:
             JournalError: The record cannot be written.
             StoppedError: The run was asked to stop.
         """
+        if where in self._kept:
+            return self._kept[where]
         ended = self.recorded.turns.get(where)
         if ended is not None:
             outcome = outcome_from_json(ended.outcome)
@@ -103,6 +108,10 @@ class TurnTaker:
 
     def record(self, taken: Taken, *, where: Where, data: dict[str, Any]) -> None:
         """Record how a turn ended, with what was shown and flagged; a turn already recorded is left as it is."""
+        if where in self._kept:
+            return
+        if where.sample is not None and where.sample < self.probes:
+            self._kept[where] = replace(taken, live=False)
         self.watch(taken)
         if not taken.live:
             return

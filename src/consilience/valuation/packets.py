@@ -18,6 +18,7 @@ from pydantic import JsonValue
 from consilience.core.packet import EvidenceItem, Item, Packet, Section
 from consilience.core.question import Question
 from consilience.errors import DataError, LeakError
+from consilience.experiments.exposed import EvidenceFields
 from consilience.valuation.comparables import ComparableIndex, Comparables
 from consilience.valuation.geo import GEO_COLUMNS, geographic_context
 from consilience.valuation.market import MarketHistory
@@ -28,6 +29,12 @@ ATTRIBUTES = ("floor_area_m2", "land_area_m2", "year_built", "storeys", "n_dwell
 ASSESSMENTS = ("assessment_land", "assessment_building", "assessment_total")
 UNSEEN = ("condition", "quality")
 PLACE = ("property_class", "property_subtype", "municipality", "borough")
+
+EVIDENCE_FIELDS = EvidenceFields(
+    subject={"P": frozenset({"valuation_date", "cutoff", "currency", *PLACE, "lat", "lng", *ATTRIBUTES})},
+    amounts=frozenset({*ASSESSMENTS, "prior_sale_price", "price", "median_price", "median_price_per_m2"}),
+)
+"""What names the subject, and which fields hold amounts in the currency of the answer."""
 
 _TERM_WORDS = {"floor_area": "Floor area", "year_built": "Year built"}
 

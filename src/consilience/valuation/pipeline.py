@@ -14,7 +14,7 @@ from consilience.experiments.plan import Application
 from consilience.experiments.storage import write_whole
 from consilience.valuation.adapters import ADAPTERS, build
 from consilience.valuation.analysts import read_property
-from consilience.valuation.packets import PacketBuilder
+from consilience.valuation.packets import EVIDENCE_FIELDS, PacketBuilder
 from consilience.valuation.roster import SHELF
 from consilience.valuation.sampling import select_items, stored_subsamples
 from consilience.valuation.schema import Manifest, read_analytic, read_manifest, write_analytic
@@ -25,7 +25,7 @@ SYNTHETIC_SALES = 2_000
 SUBSAMPLE_SEED = 2026
 
 
-VALUATION = Application(name="valuation", roles_for=SHELF.roles_for, reader=read_property)
+VALUATION = Application(name="valuation", roles_for=SHELF.roles_for, reader=read_property, fields=EVIDENCE_FIELDS)
 
 
 @dataclass(frozen=True)
