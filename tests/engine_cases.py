@@ -25,7 +25,7 @@ from consilience.journal.events import AttemptError, AttemptLost, AttemptReserve
 from consilience.journal.reader import read_events
 from consilience.models.base import Model
 from consilience.models.calls import Limits
-from consilience.models.prices import Catalogue, ModelSpec, Price
+from consilience.models.prices import Catalogue, ModelSpec, Price, listed_name
 from consilience.models.request import Request
 from consilience.models.scripted import Reply, Scripted, prompt_text
 from consilience.protocols import PROTOCOLS
@@ -154,7 +154,7 @@ def cast_for(protocol: str, roles: Sequence[Role]) -> tuple[tuple[Role, ...], di
 
 
 def make_catalogue(models: Iterable[str] = (MODEL,), *, price: Any = LIST_PRICE) -> Catalogue:
-    return Catalogue(models={name: ModelSpec(provider="local", price=price) for name in models}, tiers={})
+    return Catalogue(models={listed_name(name): ModelSpec(provider="local", price=price) for name in models}, tiers={})
 
 
 def answer_json(kind: str = "estimate", *, point: float = 300_000, **changes: Any) -> dict[str, Any]:
