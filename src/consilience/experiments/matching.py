@@ -188,8 +188,8 @@ def share_out(match: Match, costs: Mapping[str, SampleCost], protocol: Single) -
             continue
         first = costs[item].first or more
         refining = more * len(REFINE_TURNS)
-        refine = protocol.refine and allowed >= first + refining
         least = 1 if costs[item].next is None else 2  # what was taken to learn the cost is taken
+        refine = protocol.refine and allowed >= first + (least - 1) * more + refining
         wanted = max(least, 1 + (allowed - first - (refining if refine else 0)) // more)
         samples = min(wanted, MOST_SAMPLES)
         shared[item] = Allotment(replace(protocol, samples=samples, refine=refine), allowed, capped=samples < wanted)
