@@ -82,16 +82,18 @@ def recompute(
     run: RunName,
     aggregation: Annotated[str, typer.Option(help=RULES_HELP, show_default=False)],
     weights: Annotated[
-        Path | None, typer.Option(help="Weights that fit-weights froze; without them fitted rules weigh all alike.")
+        Path | None, typer.Option(help="Weights that fit-weights froze (default: those the run was made with).")
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Aggregate a run's recorded answers under another rule, with 0 calls."""
-    from consilience.experiments.replay import recompute as computed  # noqa: PLC0415 - heavy
+    from consilience.experiments.protocol import read_frozen  # noqa: PLC0415 - heavy
+    from consilience.experiments.replay import recompute as computed  # noqa: PLC0415 - the same
     from consilience.experiments.weights import load_weights  # noqa: PLC0415 - the same
 
     frozen = None if weights is None else load_weights(weights)
     folder = place_of(context).recorded_run(run)
+    used = frozen or read_frozen(folder).plan.weights
     frame = anyio.run(partial(computed, folder, aggregation=aggregation, weights=frozen))
     rows = frame.to_dicts()
     names = frame.columns[3:]  # behind item, rule and number of answers
@@ -101,7 +103,7 @@ def recompute(
             "simulated": is_simulated(folder),
             "calls": 0,
             "aggregation": aggregation,
-            "weights_sha256": None if frozen is None else frozen.sha256,
+            "weights_sha256": None if used is None else used.sha256,
             "predictions": rows,
         },
         Grid(

@@ -115,7 +115,7 @@ def test_a_panel_of_ones_own_is_asked_and_told_by_its_files_name(tmp_path: Path)
     assert put(tmp_path / "results", panel=path).run_id != result.run_id
     alone = tmp_path / "alone.yaml"
     alone.write_text("roles: [calibrator]\n")
-    with pytest.raises(PlanError, match="nobody to debate with"):
+    with pytest.raises(PlanError, match="debate needs 2 members"):
         put(tmp_path, panel=alone, protocol="debate")
 
 
@@ -244,7 +244,7 @@ def _debater(request: Request) -> Reply:
         ({"panel": "defualt"}, ConfigError, 'unknown panel "defualt". Did you mean "default"'),
         ({"protocol": "debat"}, ConfigError, 'Did you mean "debate"'),
         ({"panel": "nowhere.yaml"}, ConfigError, "cannot read nowhere.yaml"),
-        ({"panel": "generalist", "protocol": "debate"}, PlanError, "nobody to debate with"),
+        ({"panel": "generalist", "protocol": "debate"}, PlanError, "debate needs 2 members"),
         ({"rounds": 2}, PlanError, "has no rounds"),
         ({"model": "gpt-7"}, ConfigError, 'unknown model "gpt-7"'),
         ({"model": "gpt-6-luna", "committee": "all_openai"}, ConfigError, "both say who answers"),

@@ -25,16 +25,27 @@ def test_weights_are_fitted_frozen_and_applied_to_another_split_only(cli: Cli, d
     inside = cli("recompute", panel, "--aggregation", "stacking", "--weights", path, "--project", demo_project)
     assert inside.code == 2
     assert "in-sample use" in inside.err
-    asked = ("run-arm", "--arm", "F_independent", "--split", "test", "--n", 4, "--run-id", "_later")
-    assert cli(*asked, "--committee", "mixed_random", "--project", demo_project).code == 0
-    again = ("recompute", "_later", "--aggregation", "stacking", "--project", demo_project, "--json")
-    plain, weighted = cli(*again).document, cli(*again, "--weights", path).document
-    assert (plain["weights_sha256"], weighted["weights_sha256"]) == (None, done.document["sha256"])
-    points = [[row["point"] for row in made["predictions"]] for made in (plain, weighted)]
-    assert len(points[1]) == 4
-    assert all(one != other for one, other in zip(*points, strict=True))
+    asked = ("run-arm", "--arm", "F_independent", "--split", "test", "--n", 4, "--project", demo_project, "--json")
+    later = cli(*asked).document
+    assert done.document["sha256"] in later["weights_source"]
+    path.rename(demo_project / "kept.json")
+    before = cli(*asked).document
+    assert before["weights_source"] == "none: fitted rules use equal weights"
+    assert before["run_id"] != later["run_id"]
+    again = ("--aggregation", "stacking", "--project", demo_project, "--json")
+    made = [
+        cli("recompute", before["run_id"], *again).document,
+        cli("recompute", before["run_id"], *again, "--weights", demo_project / "kept.json").document,
+        cli("recompute", later["run_id"], *again).document,
+    ]
+    assert [one["weights_sha256"] for one in made] == [None, *[done.document["sha256"]] * 2]
+    plain, weighted, own = ([row["point"] for row in one["predictions"]] for one in made)
+    assert len(weighted) == 4
+    assert all(one != other for one, other in zip(plain, weighted, strict=True))
+    assert own == weighted
+    (demo_project / "kept.json").rename(path)
 
-    refused = cli("fit-weights", "_later", "--project", demo_project)
+    refused = cli("fit-weights", later["run_id"], "--project", demo_project)
     assert refused.code == 2
     assert "weights are fitted on validation only" in refused.err
     other = cli("fit-weights", panel, "--project", demo_project)

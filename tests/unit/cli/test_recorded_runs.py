@@ -13,6 +13,11 @@ from consilience.cli import main
 from consilience.cli.runs import RULES
 from consilience.journal.lock import RunLock
 
+DEMO_ARMS = [
+    *("E_single", "F_independent", "G_debate_r2", "H_skeptic_r2", "I_placebo_r2"),
+    "J_single_matched.G_debate_r2",
+]
+
 
 def test_a_run_is_found_by_id_and_by_path(cli: Cli, demo_project: Path) -> None:
     run = run_of(demo_project, "E_single")
@@ -233,6 +238,9 @@ def test_runs_are_listed_with_their_state(cli: Cli, demo_project: Path, tmp_path
         "_E_single": "finished",
         "_F_independent": "finished",
         "_G_debate_r2": "stopped",
+        "_H_skeptic_r2": "finished",
+        "_I_placebo_r2": "finished",
+        "_J_single_matched.G_debate_r2": "finished",
         "_empty": "not recorded",
     }
     assert listed["_empty"]["spent_usd"] is None
@@ -245,10 +253,12 @@ def test_evaluate_shows_every_arm_with_cost_and_difference(cli: Cli, demo_projec
     assert refused.code == 1
     assert "--include-simulated" in refused.err
     done = cli("evaluate", "--include-simulated", "--project", demo_project)
-    assert done.out.count("(simulated)") == 3
+    assert done.out.count("(simulated)") == len(DEMO_ARMS)
     assert "baseline" in done.out
     found = cli("evaluate", "--include-simulated", "--project", demo_project, "--json").document
-    assert [row["arm"] for row in found["arms"]] == ["E_single", "F_independent", "G_debate_r2"]
+    assert [row["arm"] for row in found["arms"]] == DEMO_ARMS
+    matched = ("evaluate", "--include-simulated", "--baseline", DEMO_ARMS[-1], "--project", demo_project, "--json")
+    assert cli(*matched).document["baseline_arm"] == DEMO_ARMS[-1]
     assert all(row["cost_usd"] > 0 for row in found["arms"])
     single = run_of(demo_project, "E_single")
     unknown = cli("evaluate", single, "--primary", "medain", "--include-simulated", "--project", demo_project)
@@ -282,10 +292,10 @@ def test_report_writes_a_page_with_the_heads(cli: Cli, demo_project: Path, tmp_p
 def test_the_demo_prints_one_table_and_where_to_look(finished_demo: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "--project", str(finished_demo)]) == 0
     captured = capfd.readouterr()
-    for arm in ("E_single", "F_independent", "G_debate_r2"):
+    for arm in DEMO_ARMS:
         assert f"{arm} (simulated)" in captured.out
     assert "every prompt" not in captured.out
-    for heading in ("MdAPE", "PPE10", "Coverage of 90 % interval", "Cost per item", "from E_single"):
+    for heading in ("MdAPE", "PPE10", "Coverage of 90 % interval", "Cost per item", f"from {DEMO_ARMS[-1]}"):
         assert heading in captured.out
     assert "no real model spoke" in captured.out
     page = finished_demo / "results" / "demo" / "report.html"

@@ -215,7 +215,7 @@ def test_a_chosen_id_is_marked_simulated_and_the_user_is_told(cli: Cli, tmp_path
         (("--committee", "mixed_randon"), 'Did you mean "mixed_random"'),
         (("--tier", "middle"), 'Did you mean "mid"'),
         (("--accept", "prompts"), "prompts"),
-        (("--split", "test"), "--questions"),
+        (("--n", "3"), "--questions"),
         (("--max-spend-usd", "lots"), "lots"),
         (("--rounds", "2"), "--rounds"),
     ],

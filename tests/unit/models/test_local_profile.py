@@ -48,7 +48,8 @@ def test_a_prompt_is_short_but_evidence_and_fences_stay() -> None:
     asked = wire(request)
     assert f"<data-{TAG} view>" in asked.user
     assert '"price":400000' in asked.user
-    assert '"others":[{"point":410000' in asked.user
+    assert '"others":{"columns":[' in asked.user
+    assert "410000" in asked.user
     assert "Method" not in asked.user + asked.system
     assert "TASK" not in asked.user
     assert f'<data-{TAG} question>\n{{"text":"Will the house sell above 400000 USD?"}}\n' in asked.user
