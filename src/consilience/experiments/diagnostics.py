@@ -76,6 +76,23 @@ def cited(item: Item, records: Iterable[TurnRecord], *, arm: str) -> tuple[Citat
     )
 
 
+def observe_item(
+    item: Item, course: Deliberation, records: Iterable[TurnRecord], *, arm: str, sealed: bool
+) -> Observed | None:
+    """Return what `panel_diagnostics` needs of an item that was asked; None where there is no panel.
+
+    Args:
+        item: The item.
+        course: Its course; samples of one agent are no panel.
+        records: Its turns.
+        arm: Label of the arm.
+        sealed: Its truth must not be used.
+    """
+    if len(course.final) < 2 or course.sampled:
+        return None
+    return observe(item.question, course, truth=None if sealed else item.truth, cited=cited(item, records, arm=arm))
+
+
 def observe(
     question: Question,
     deliberation: Deliberation,

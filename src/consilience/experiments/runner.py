@@ -14,7 +14,7 @@ from consilience.core.deliberation import Deliberation
 from consilience.core.packet import Item
 from consilience.errors import BudgetError, ConsilienceError, JournalError, PlanError, StoppedError
 from consilience.experiments.arms import load_budgets
-from consilience.experiments.diagnostics import Observed, cited, observe, panel_diagnostics
+from consilience.experiments.diagnostics import Observed, observe_item, panel_diagnostics
 from consilience.experiments.manifest import Money, manifest
 from consilience.experiments.matching import PROBES, Matching
 from consilience.experiments.opening import check_models, check_start, make_folder, open_protocol, write_packets
@@ -115,6 +115,7 @@ class _Run:
         self.matching: Matching | None = None
         if plan.match is not None and isinstance(self.protocol, Single):
             self.matching = Matching(plan.match, self.protocol)
+        self.begun = set(self.state.items_started)
         self.took: dict[str, Totals] = {}
         self.observed: list[Observed] = []
         self.out_items = {at.where.item for at in calls_out(self.state)}
@@ -252,7 +253,8 @@ class _Run:
         try:
             if item_id not in self.state.items_finished:
                 session.envelope = await self.budget.admit(self._room(briefing, protocol))
-                if item_id not in self.state.items_started:
+                if item_id not in self.begun:
+                    self.begun.add(item_id)
                     data = {"packet_sha256": item.packet.digest, "tag": briefing.tag}
                     self.journal.append(ItemStarted(data=data), Where(item_id))
             ended(item, session, await protocol.run(session))
@@ -279,7 +281,9 @@ class _Run:
         item_id = item.question.id
         levels = levels_of(self.plan, item, session.records, course)
         took = self.took[item_id] = totals(session.records)
-        self._observe(item, session, course)
+        sealed = self.plan.split in SEALED
+        seen = observe_item(item, course, session.records, arm=self.plan.arm, sealed=sealed)
+        self.observed += [] if seen is None else [seen]
         status = status_of(course.final)
         recorded = self.state.items_finished.get(item_id)
         paid = self.pool.paid_nano[item_id] + (0 if recorded is None else recorded.data["paid_nano"])
@@ -304,14 +308,6 @@ class _Run:
         predicted = prediction_rows(item, levels, paid_nano=paid, run=run)
         self.tally.item(predicted, status=status, took=took, records=session.records)
         self._tell()
-
-    def _observe(self, item: Item, session: ItemSession, course: Deliberation) -> None:
-        """Keep what an item tells of the panel; a sealed truth stays sealed, and one agent is no panel."""
-        if len(course.final) < 2 or course.sampled:
-            return
-        said = cited(item, session.records, arm=self.plan.arm)
-        truth = None if self.plan.split in SEALED else item.truth
-        self.observed.append(observe(item.question, course, truth=truth, cited=said))
 
     def _taken(self, taken: Taken) -> None:
         """Tell whoever watches that a turn was taken."""
