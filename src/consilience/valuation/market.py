@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 from pydantic import JsonValue
 
@@ -19,6 +21,24 @@ BASE_SALES = 5
 INDEX_MONTHS = 60
 
 Place: TypeAlias = tuple[str, str, str]
+Bools: TypeAlias = npt.NDArray[np.bool_]
+
+LEVELS = (
+    "municipality_sales",
+    "municipality_price",
+    "municipality_per_m2",
+    "region_sales",
+    "region_price",
+    "region_per_m2",
+    "region_change",
+    "index",
+    "index_per_m2",
+    "index_of_region",
+    "nearby_sales",
+    "nearby_with_roll",
+    "nearby_ratio",
+)
+"""What `MarketHistory.levels` gives."""
 
 
 def year_before(day: date) -> date:
@@ -42,6 +62,10 @@ def _month(day: date) -> int:
     return (day.year - 1970) * 12 + day.month - 1
 
 
+def _month_numbers(days: Ints) -> Ints:
+    return days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
+
+
 def _month_name(month: int) -> str:
     return f"{1970 + month // 12:04d}-{month % 12 + 1:02d}"
 
@@ -49,6 +73,17 @@ def _month_name(month: int) -> str:
 def _median(values: Floats) -> float | None:
     known = values[np.isfinite(values)]
     return float(np.median(known)) if known.size else None
+
+
+def _window(days: Ints, after: Ints, until: Ints) -> tuple[Ints, Ints]:
+    """Return bounds of the slices of sorted days later than ``after`` and up to ``until``."""
+    return np.searchsorted(days, after, side="right"), np.searchsorted(days, until, side="right")
+
+
+def _medians(values: Floats, low: Ints, high: Ints) -> Floats:
+    """Return the median of the known values in each slice, NaN where there are none."""
+    found = (_median(values[start:stop]) for start, stop in zip(low.tolist(), high.tolist(), strict=True))
+    return np.array([math.nan if median is None else median for median in found])
 
 
 def _whole(value: float | None) -> int | None:
@@ -64,7 +99,7 @@ class _Series:
     per_m2: Floats
 
     def __post_init__(self) -> None:
-        months = self.days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
+        months = _month_numbers(self.days)
         starts = np.flatnonzero(np.diff(months, prepend=months[:1] - 1))
         blocks = zip(months[starts].tolist(), np.split(self.per_m2, starts[1:]), strict=True)
         self._monthly = {month: (_median(block), int(np.isfinite(block).sum())) for month, block in blocks}
@@ -73,6 +108,30 @@ class _Series:
         """Return the slice of sales dated after one day and up to another."""
         low, high = np.searchsorted(self.days, (_day(after), _day(until)), side="right")
         return slice(int(low), int(high))
+
+    def months(self, cutoffs: Ints) -> tuple[Floats, Floats, Bools]:
+        """Return, per cutoff (day numbers): index and median price per m² of the last whole month that has one.
+
+        The third array says whether there is an index at all, be it for the month of the cutoff alone.
+        """
+        index, level = np.full(len(cutoffs), np.nan), np.full(len(cutoffs), np.nan)
+        there = np.zeros(len(cutoffs), dtype=np.bool_)
+        base = min((month for month, (_, count) in self._monthly.items() if count >= BASE_SALES), default=None)
+        if base is None:
+            return index, level, there
+        first = self._monthly[base][0]
+        last = _month_numbers(cutoffs)
+        months = [month for month, (median, _) in sorted(self._monthly.items()) if month >= base and median is not None]
+        medians = np.array([self._monthly[month][0] for month in months], dtype=np.float64)
+        place = np.searchsorted(months, last) - 1
+        known = (place >= 0) & (np.array(months)[place] > last - INDEX_MONTHS)
+        level[known] = medians[place[known]]
+        index[known] = 100 * level[known] / first if first is not None else np.nan
+        starts = last.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
+        low, high = _window(self.days, starts - 1, cutoffs)
+        priced = np.r_[0, np.cumsum(np.isfinite(self.per_m2))]
+        there = (last > base) | ((last == base) & (priced[high] - priced[low] >= BASE_SALES))
+        return index, level, there
 
     def index(self, cutoff: date) -> dict[str, JsonValue] | None:
         """Return the monthly index of the median price per m² up to the cutoff, None before its base month exists."""
@@ -181,6 +240,63 @@ class MarketHistory:
             "mortgage_rate_note": "not in the data",
         }
 
+    def levels(self, subjects: pl.DataFrame) -> dict[str, Floats]:
+        """Return the figures of `context` for many subjects as columns (`LEVELS`), unrounded, NaN where unknown.
+
+        ``index`` and ``index_per_m2`` are the last whole month's entry of the index that `context` shows (100 in its
+        base month) and its median price per m²; ``index_of_region`` is 1 where that index is the region's.
+
+        Args:
+            subjects: ``lat, lng, municipality, region, property_class, cutoff``.
+        """
+        n = subjects.height
+        out = {name: np.full(n, np.nan) for name in LEVELS}
+        cutoffs = subjects["cutoff"].to_physical().to_numpy().astype(np.int64)
+        starts, befores = _years_before(cutoffs)
+        out["municipality_sales"][:] = out["region_sales"][:] = 0
+        months: dict[str, tuple[Floats, Floats, Bools]] = {}
+        for scope in ("municipality", "region"):
+            found = (np.full(n, np.nan), np.full(n, np.nan), np.zeros(n, dtype=np.bool_))
+            months[scope] = found
+            asked = subjects.with_row_index("row").filter(pl.col(scope).is_not_null())
+            for (name, klass), part in asked.group_by(scope, "property_class", maintain_order=True):
+                series = self._series.get((scope, str(name), str(klass)))
+                if series is None:
+                    continue
+                rows = part["row"].to_numpy()
+                days, first, back = np.unique(cutoffs[rows], return_index=True, return_inverse=True)
+                start, before = starts[rows][first], befores[rows][first]
+                low, high = _window(series.days, start, days)
+                price = _medians(series.price, low, high)
+                out[f"{scope}_sales"][rows] = (high - low)[back]
+                out[f"{scope}_price"][rows] = price[back]
+                out[f"{scope}_per_m2"][rows] = _medians(series.per_m2, low, high)[back]
+                for values, column in zip(series.months(days), found, strict=True):
+                    column[rows] = values[back]
+                if scope == "region" and isinstance(self._first, date):
+                    covered = _month_numbers(before) >= _month(self._first)
+                    low, high = _window(series.days, before, start)
+                    then = np.where(covered, _medians(series.price, low, high), np.nan)
+                    out["region_change"][rows] = (price / then - 1)[back]
+        local = (out["municipality_sales"] >= FEW_SALES) & months["municipality"][2]
+        for name, near, wide in zip(("index", "index_per_m2"), months["municipality"], months["region"], strict=False):
+            out[name] = np.where(local, near, wide)
+        out["index_of_region"] = np.where(local, 0.0, np.where(months["region"][2], 1.0, np.nan))
+        self._nearby_levels(subjects, starts, cutoffs, out)
+        return out
+
+    def _nearby_levels(self, subjects: pl.DataFrame, starts: Ints, cutoffs: Ints, out: dict[str, Floats]) -> None:
+        placed = subjects.select("lat", "lng", first=starts + 1, last=cutoffs).with_row_index("row").drop_nulls()
+        near = placed.with_columns(pl.col("lat").round(2).alias("y"), pl.col("lng").round(2).alias("x"))
+        for row, lat, lng, first, last in near.sort("y", "x", "last", "row").drop("y", "x").iter_rows():
+            members, _ = self._nearby.within(lat, lng, first=first, last=last)
+            ratio = self._ratio[members]
+            ratio = ratio[np.isfinite(ratio)]
+            out["nearby_sales"][row] = members.size
+            out["nearby_with_roll"][row] = ratio.size
+            if ratio.size:
+                out["nearby_ratio"][row] = np.median(ratio)
+
     def _regional(self, wide: _Series | None, start: date, cutoff: date) -> dict[str, JsonValue]:
         if wide is None:
             return {"sales": 0, "median_price": None, "change_on_year": None}
@@ -204,6 +320,14 @@ class MarketHistory:
             "with_roll": int(np.isfinite(ratio).sum()),
             "median_price_to_assessment": None if median is None else round(median, 3),
         }
+
+
+def _years_before(cutoffs: Ints) -> tuple[Ints, Ints]:
+    """Return the same days one and two years earlier."""
+    days, back = np.unique(cutoffs, return_inverse=True)
+    starts = [year_before(date.fromordinal(day + date(1970, 1, 1).toordinal())) for day in days.tolist()]
+    start, before = day_numbers(starts), day_numbers([year_before(day) for day in starts])
+    return start[back], before[back]
 
 
 def _floats(table: pl.DataFrame, column: str) -> Floats:
