@@ -94,7 +94,8 @@ def test_a_probability_is_pooled_by_every_rule(tmp_path: Path) -> None:
 def test_a_vote_is_counted_and_its_shares_are_exact_in_the_transcript(tmp_path: Path) -> None:
     report = run(tmp_path / "run", make_item(kind="choice"))
     assert heads(report) == (0.4, 0.6, 0.0)  # seats 1, 3 and 5 vote o1
-    won, undecided = ({"winner": winner, "tied": [], "agreement_share": "3/5"} for winner in ("o1", None))
+    won: dict[str, Any] = {"winner": "o1", "tied": [], "agreement_share": "3/5"}
+    undecided = won | {"winner": None}
     assert told(tmp_path / "run")["aggregated"] == {
         **dict.fromkeys(("plurality", "majority", "weighted", "confidence_weighted"), won),
         **dict.fromkeys(("supermajority", "unanimity"), undecided),
