@@ -116,7 +116,9 @@ def fit_mixed(y: Floats, fixed: Floats, blocks: Sequence[Block]) -> MixedFit:
         rounds += 1
         before = np.append(variances, residual)
         live = variances > NOTHING * residual
-        keep = np.concatenate([np.ones(p, dtype=bool), *(np.full(b.groups, ok) for b, ok in zip(blocks, live))])
+        keep = np.concatenate(
+            [np.ones(p, dtype=bool), *(np.full(b.groups, ok) for b, ok in zip(blocks, live, strict=True))]
+        )
         system = cross.copy()
         for part, kernel, variance, alive in zip(parts, kernels, variances, live, strict=True):
             if alive:
