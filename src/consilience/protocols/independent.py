@@ -13,7 +13,12 @@ from consilience.protocols.base import Protocol, Session, ask_all, planned_round
 
 @dataclass(frozen=True)
 class Independent(Protocol):
-    """Round 0 only. With one seat this is the single agent (arm E), with all of them the independent panel (arm F)."""
+    """Round 0 only. With one seat this is the single agent (arm E), with all of them the independent panel (arm F).
+
+    Example:
+        >>> [planned.turn.kind for planned in Independent().plan(Seating(("analyst_01", "analyst_02")))]
+        ['estimate', 'estimate']
+    """
 
     name: ClassVar[str] = "independent"
 
