@@ -73,7 +73,7 @@ def match_of(text: str, item_ids: Sequence[str], *, run_folder: Callable[[str], 
             what = "is not among its items" if item not in told else "has an unknown cost there"
             raise PlanError(f"--match {text}: item {item} {what}", hint="Match a finished run over the same items.")
         taken[item] = cost
-    arm = max(predictions["arm"].unique().to_list(), default=None)  # of nested rounds the longest, which sorts last
+    arm = predictions.sort("cost_usd", "arm")["arm"].to_list()[-1]  # of nested rounds the longest
     return Match(unit="usd", source=folder.name, arm=arm, allowance={item: round(taken[item] * NANO) for item in taken})
 
 
@@ -223,7 +223,7 @@ class Matching:
         return probing(self._protocol, samples=2) if bears and known.next is None else None
 
     def learn(self, item: str, taken: Sequence[Totals | None]) -> None:
-        """Keep what the samples of a probe took; None for one that came to nothing."""
+        """Keep what the samples of a probe took, answered or not; None for one that never was answered for."""
         self._costs[item] = SampleCost(*(None if took is None else took.of(self._match.unit) for took in taken))
 
     def settle(self) -> None:
@@ -234,6 +234,11 @@ class Matching:
         """Return how an item is asked; None before that is settled."""
         allotted = self._allotted.get(item)
         return None if allotted is None else allotted.protocol
+
+    def asked(self, item: str) -> dict[str, Any]:
+        """Return how an item was asked, as the record keeps it: samples, and whether the first one was refined."""
+        allotted = self._allotted.get(item)
+        return {} if allotted is None else {"samples": allotted.protocol.samples, "refine": allotted.protocol.refine}
 
     def record(self, taken: Mapping[str, Totals]) -> dict[str, Any] | None:
         """Return what came of the match over the items asked to their end, as JSON values; None before there are any.

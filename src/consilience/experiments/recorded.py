@@ -81,10 +81,9 @@ async def recorded_course(state: RunState, plan: Plan, item: Item) -> Deliberati
 
 
 def _protocol(state: RunState, plan: Plan, item: Item) -> Protocol:
-    """Return the protocol an item was asked by; under a match, with as many samples as are on record."""
+    """Return the protocol an item was asked by; under a match, as its own record says."""
     protocol = plan.make_protocol()
     if plan.match is None or not isinstance(protocol, Single):
         return protocol
-    kinds = [where.kind for where in state.turns if where.item == item.question.id]
-    refined = protocol.refine and "self_critique" in kinds
-    return replace(protocol, samples=kinds.count("estimate"), refine=refined)
+    finished = state.items_finished[item.question.id].data
+    return replace(protocol, samples=finished["samples"], refine=finished["refine"])

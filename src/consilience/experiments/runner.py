@@ -231,9 +231,8 @@ class _Run:
             if probe is not None:
                 await self._course(briefing, probe, learn)
 
-        def learn(item: Item, session: ItemSession, course: Deliberation) -> None:
-            said = zip(session.records, course.final, strict=True)
-            taken = [None if standing.answer is None else totals([record]) for record, standing in said]
+        def learn(item: Item, session: ItemSession, _: Deliberation) -> None:
+            taken = [totals([record]) if record.taken.calls else None for record in session.records]
             matching.learn(item.question.id, taken)
 
         for _ in range(PROBES):
@@ -296,7 +295,9 @@ class _Run:
         if recorded is None or live or (not self._rebuilding and not digests.items() <= recorded.data.items()):
             if course.stopped is not None:
                 self.journal.append(ProtocolNote(note="stopped_early", data=dict(vars(course.stopped))), Where(item_id))
-            self.journal.append(ItemFinished(data={"status": status, "paid_nano": paid, **digests}), Where(item_id))
+            asked = {} if self.matching is None else self.matching.asked(item_id)
+            told_of = {"status": status, "paid_nano": paid, **asked, **digests}
+            self.journal.append(ItemFinished(data=told_of), Where(item_id))
         if self.orders.paid_nano is not None:
             paid = self.orders.paid_nano[item_id]
         run = {
