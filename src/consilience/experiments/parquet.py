@@ -56,7 +56,7 @@ def refuse_rows(path: Path, rows: int, row_limit: int) -> None:
 def _read_with_arrow(path: Path, row_limit: int | None, cause: Exception) -> pl.DataFrame:
     reason = str(cause).splitlines()[0]
     try:
-        from pyarrow import ArrowException, parquet  # noqa: PLC0415  (an optional second reader, only for odd files)
+        from pyarrow import ArrowException, Table, parquet  # noqa: PLC0415  (an optional second reader, only for odd files)
     except ImportError:
         raise DataError(
             f"{path} is no readable Parquet: {reason}", hint="Export it again; a file written by R may need pyarrow."
@@ -65,7 +65,9 @@ def _read_with_arrow(path: Path, row_limit: int | None, cause: Exception) -> pl.
         file = parquet.ParquetFile(path)
         if row_limit is not None:
             refuse_rows(path, file.metadata.num_rows, row_limit)
-        frame = pl.DataFrame(file.read())
+        read = file.read()
+        # The metadata are what is broken, and polars would stumble over them again.
+        frame = pl.DataFrame(Table.from_arrays(read.columns, names=read.column_names))
     except (ArrowException, PolarsError, OSError) as error:
         raise DataError(
             f"{path} is no readable Parquet: {reason}", hint="The file is damaged or no Parquet; export it again."

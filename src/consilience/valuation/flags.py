@@ -1,14 +1,11 @@
-"""What is odd about a sale, said beside it and never acted on in silence; exclusions are declared rules with counts."""
+"""What is odd about a sale, said beside it and never acted on: leaving sales out is a declared rule's affair."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import polars as pl
 
-from consilience.errors import ConfigError
-from consilience.registry import nearest
 from consilience.valuation.schema import ANALYTIC, AREAS, LINE, MONTH_ONLY, ROW, Bounds
 
 NOMINAL_PRICE = 10_000
@@ -23,11 +20,13 @@ FLAGS: dict[str, str] = {
     "nominal_price": "the price is at most 10,000",
     "same_price_resale": "the parcel sold at exactly this price 1 to 365 days before",
     "duplicate": "the parcel has an earlier row with this date and price",
+    "same_day_resale": "the parcel has an earlier row with this date and another price: their order is unknown",
     "shared_date_price": "another parcel sold on this day at this price: perhaps one deed for several parcels; kept",
     "flip": "the parcel sold 1 to 365 days before and the price rose by more than half",
     "built_after_sale": "the year built is later than the year of sale",
     "renovated_after_sale": "the year renovated is later than the year of sale",
-    "impossible_value": "more than 20 bedrooms or bathrooms, a negative count, under 10 m2, or a year before 1500",
+    "incomplete_when_assessed": "the source says that the home was not finished when it was last assessed",
+    "impossible_value": "more than 20 bedrooms or bathrooms, a negative count, under 10 m2, or a year out of reason",
     "floor_area_not_positive": "the source gives a floor area of 0 or less; null here",
     "land_area_not_positive": "the source gives a land area of 0 or less; null here",
     "coordinates_out_of_range": "the coordinates lie outside the data set's bounds; null here",
@@ -36,66 +35,6 @@ FLAGS: dict[str, str] = {
     MONTH_ONLY: "only the month of sale is known: valued at its start, known to others at its end",
 }
 """Every flag and what it means."""
-
-
-@dataclass(frozen=True)
-class ExclusionRule:
-    """A named reason to leave sales out.
-
-    Attributes:
-        name: The name a run declares.
-        flags: A sale with any of these flags is dropped.
-    """
-
-    name: str
-    flags: tuple[str, ...]
-
-
-EXCLUSIONS: tuple[ExclusionRule, ...] = (
-    ExclusionRule("non_arms_length", ("declared_non_market", "nominal_price", "same_price_resale")),
-    ExclusionRule("duplicate", ("duplicate",)),
-    ExclusionRule("flip", ("flip",)),
-    ExclusionRule("after_sale", ("built_after_sale", "renovated_after_sale")),
-    ExclusionRule("impossible", ("impossible_value",)),
-    ExclusionRule("coordinates", ("coordinates_out_of_range", "coordinates_swapped")),
-)
-
-
-@dataclass(frozen=True)
-class Excluded:
-    """What a declared rule set left.
-
-    Attributes:
-        kept: The sales that stay, in their order.
-        counts: Sales dropped per rule, in the declared order; a sale counts under the first rule that drops it, so the
-            counts add up to the sales dropped.
-    """
-
-    kept: pl.DataFrame
-    counts: dict[str, int]
-
-
-def exclude(frame: pl.DataFrame, rules: Sequence[str]) -> Excluded:
-    """Return the sales that no declared rule drops, with a count per rule.
-
-    Raises:
-        ConfigError: A rule is unknown; the nearest one is named.
-
-    Example:
-        >>> sales = pl.DataFrame({"flags": [["flip"], []]}, schema={"flags": pl.List(pl.String)})
-        >>> exclude(sales, ["duplicate", "flip"]).counts
-        {'duplicate': 0, 'flip': 1}
-    """
-    known = {rule.name: rule for rule in EXCLUSIONS}
-    counts: dict[str, int] = {}
-    for name in rules:
-        if name not in known:
-            raise ConfigError(f'unknown exclusion rule "{name}"', hint=nearest(name, known))
-        hit = pl.any_horizontal(pl.col("flags").list.contains(flag) for flag in known[name].flags)
-        before = frame.height
-        frame = frame.filter(~hit)
-        counts[name] = before - frame.height
-    return Excluded(kept=frame, counts=counts)
 
 
 def flag_counts(frame: pl.DataFrame) -> dict[str, int]:
@@ -122,7 +61,8 @@ def annotate(
     Args:
         frame: The columns of `ANALYTIC` without ``flags``, plus any that ``declared`` reads; `LINE` or `ROW` is kept.
         bounds: Where coordinates must lie.
-        declared: Flags that only the source can tell, each with the condition for it.
+        declared: Flags that only the source can tell, each with the condition for it; a flag that is also found here
+            is set where either condition holds.
     """
     box = bounds or Bounds(lat_min=-90, lat_max=90, lng_min=-180, lng_max=180)
     lat, lng = pl.col("lat"), pl.col("lng")
@@ -130,7 +70,6 @@ def annotate(
     lost = placed & ~_inside(lat, lng, box)
     swapped = lost & _inside(lng, lat, box)
     conditions: dict[str, pl.Expr] = {
-        **(declared or {}),
         "floor_area_not_positive": pl.col("floor_area_m2") <= 0,
         "land_area_not_positive": pl.col("land_area_m2") <= 0,
         "coordinates_swapped": swapped,
@@ -140,6 +79,11 @@ def annotate(
         "built_after_sale": pl.col("year_built") > pl.col("sale_date").dt.year(),
         **_from_other_sales(),
     }
+    for name, told in (declared or {}).items():
+        conditions[name] = told | conditions[name] if name in conditions else told
+    if MONTH_ONLY in conditions:
+        # Two homes at one price in a month are no sign of one deed.
+        conditions["shared_date_price"] &= ~conditions[MONTH_ONLY]
     ordered = frame.sort("sale_date", "parcel_id", maintain_order=True)
     # A missing coordinate says nothing about its partner, so both go together.
     cleaned = ordered.with_columns(
@@ -180,6 +124,7 @@ def _from_other_sales() -> dict[str, pl.Expr]:
     parcels_so_far = pl.struct(*place, "parcel_id").is_first_distinct().cast(pl.Int32).cum_sum().over(*place)
     return {
         "duplicate": gap_same_price == 0,
+        "same_day_resale": (gap == 0) & (gap_same_price == 0).fill_null(value=False).not_(),
         "same_price_resale": gap_same_price.is_between(1, WINDOW_DAYS),
         "flip": gap.is_between(1, WINDOW_DAYS) & (price > FLIP_RATIO * price.shift(1).over("parcel_id")),
         # Rows are sorted by parcel within a day, so one parcel's rows are first and last of their group.

@@ -14,6 +14,7 @@ from consilience.experiments.plan import Application
 from consilience.experiments.storage import write_whole
 from consilience.valuation.adapters import ADAPTERS, build
 from consilience.valuation.analysts import read_property
+from consilience.valuation.exclusions import KEEP_ALL, exclusion_set
 from consilience.valuation.packets import EVIDENCE_FIELDS, PacketBuilder
 from consilience.valuation.roster import SHELF
 from consilience.valuation.sampling import select_items, stored_subsamples
@@ -64,14 +65,17 @@ class Project:
         return self.root / "results" / "runs"
 
 
-def build_table(project: Project, *, adapter: str, source: Path, mapping: Path | None = None) -> Manifest:
+def build_table(
+    project: Project, *, adapter: str, source: Path, mapping: Path | None = None, exclusions: str = KEEP_ALL.name
+) -> Manifest:
     """Read a source, keep a snapshot of it, write the analytic table, and return its manifest.
 
     Raises:
-        ConfigError: Unknown adapter, or a mapping that does not fit.
+        ConfigError: Unknown adapter or exclusions, or a mapping that does not fit.
         DataError: The source breaks the schema; row and column are named.
     """
-    built = build(ADAPTERS[adapter].configure(mapping), source)
+    declared = exclusion_set(exclusions)
+    built = build(ADAPTERS[adapter].configure(mapping), source, exclusions=declared)
     write_analytic(built.frame, project.analytic, built.manifest)
     snapshot(project, source, built.manifest)
     return built.manifest

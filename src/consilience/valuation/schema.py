@@ -154,7 +154,8 @@ class Manifest(Strict):
         region: What the place columns mean.
         observations: One rule for every column that is an observation.
         flag_counts: Sales per flag.
-        exclusions: Sales dropped per declared rule; empty where nothing was dropped.
+        exclusion_set: Name of the declared set of rules that chose the sales.
+        exclusions: Sales dropped per rule of the set; empty where it has no rules.
 
     Raises:
         ValueError: A column has no observation rule, or a rule names no column.
@@ -168,6 +169,7 @@ class Manifest(Strict):
     region: RegionMap
     observations: dict[str, Observation]
     flag_counts: dict[str, int] = Field(default_factory=dict)
+    exclusion_set: str = "keep_all"
     exclusions: dict[str, int] = Field(default_factory=dict)
 
     @model_validator(mode="after")

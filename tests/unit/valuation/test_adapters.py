@@ -11,7 +11,8 @@ import pytest
 from consilience.errors import ConfigError, DataError
 from consilience.valuation.adapters import ADAPTERS, Built, build
 from consilience.valuation.adapters.base import fill_absent, read_text_table
-from consilience.valuation.flags import EXCLUSIONS, FLAGS, annotate, exclude, flag_counts
+from consilience.valuation.exclusions import MARKET
+from consilience.valuation.flags import FLAGS, annotate
 from consilience.valuation.schema import LINE, MONTH_ONLY, Bounds, read_analytic, validate, write_analytic
 
 KC_HEADER = (
@@ -44,7 +45,7 @@ def flags_of(*sales: dict[str, Any], bounds: Bounds | None = None) -> list[list[
 
 
 def test_the_registry_names_the_nearest_adapter() -> None:
-    assert ADAPTERS.names() == ["synthetic", "king_county", "csv"]
+    assert ADAPTERS.names() == ["synthetic", "king_county", "seattle", "lucas", "ames", "csv"]
     with pytest.raises(ConfigError, match='Did you mean "king_county"'):
         ADAPTERS["kingcounty"]
 
@@ -291,8 +292,8 @@ def test_a_source_without_sales_says_so(tmp_path: Path) -> None:
     with pytest.raises(DataError, match='has no column "price"') as caught:
         build(ADAPTERS["king_county"], path)
     assert "Did you mean" not in caught.value.hint
-    with pytest.raises(DataError, match="is left by impossible"):
-        build(ADAPTERS["king_county"], kc_csv(tmp_path, KC_ROWS[1]), exclusions=["impossible"])
+    with pytest.raises(DataError, match='is left by the exclusions "market"'):
+        build(ADAPTERS["king_county"], kc_csv(tmp_path, KC_ROWS[1]), exclusions=MARKET)
 
 
 def test_bad_values_of_parquet_name_the_row_of_the_file(tmp_path: Path) -> None:
@@ -352,7 +353,20 @@ def test_one_deed_for_two_parcels_is_kept_and_a_repeated_row_is_a_duplicate() ->
     far = sale(parcel_id="2", lat=47.6)
     assert flags_of(sale(), far) == [["shared_date_price"], ["shared_date_price"]]
     assert flags_of(sale(), sale()) == [[], ["duplicate"]]
-    assert not any("shared_date_price" in rule.flags for rule in EXCLUSIONS)
+    assert not any("shared_date_price" in rule.flags for rule in MARKET.rules)
+
+
+def test_a_second_price_on_one_day_is_no_duplicate_and_no_flip() -> None:
+    dearer, dearest = sale(price=300_000.0), sale(price=900_000.0)
+    assert flags_of(sale(), dearer, dearest) == [[], ["same_day_resale"], ["same_day_resale"]]
+    assert flags_of(sale(), dearer, sale()) == [[], ["same_day_resale"], ["duplicate"]]
+
+
+def test_two_homes_at_one_price_in_a_month_are_no_deed() -> None:
+    rows = [{"tx_id": f"t{i}", "currency": "USD", "property_class": "house", "source": "test"} for i in range(2)]
+    filled = fill_absent(pl.DataFrame([rows[0] | sale(), rows[1] | sale(parcel_id="2", lat=47.6)]))
+    flagged = annotate(filled, declared={MONTH_ONLY: pl.lit(value=True)})
+    assert flagged["flags"].to_list() == [[MONTH_ONLY], [MONTH_ONLY]]
 
 
 def test_a_neighbour_at_no_distance_is_flagged() -> None:
@@ -393,18 +407,3 @@ def test_bounds_find_what_the_globe_cannot() -> None:
     assert flags_of(sale(lat=16.4, lng=48.2), bounds=europe) == [["coordinates_swapped"]]
     assert flags_of(sale(lat=0.0, lng=0.0), bounds=europe) == [["coordinates_out_of_range"]]
     assert flags_of(sale(lat=48.2, lng=16.4), bounds=europe) == [[]]
-
-
-def test_exclusions_are_declared_and_counted() -> None:
-    frame = pl.DataFrame(
-        {"tx_id": list("abcd"), "flags": [["flip", "duplicate"], ["duplicate"], ["shared_date_price"], []]},
-        schema_overrides={"flags": pl.List(pl.String)},
-    )
-    done = exclude(frame, ["flip", "duplicate", "impossible"])
-    assert done.kept["tx_id"].to_list() == ["c", "d"]
-    assert done.counts == {"flip": 1, "duplicate": 1, "impossible": 0}
-    assert exclude(frame, []).kept.equals(frame)
-    assert flag_counts(frame) == {"duplicate": 2, "flip": 1, "shared_date_price": 1}
-    with pytest.raises(ConfigError, match='Did you mean "duplicate"'):
-        exclude(frame, ["duplicates"])
-    assert {flag for rule in EXCLUSIONS for flag in rule.flags} <= set(FLAGS)

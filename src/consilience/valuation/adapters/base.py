@@ -16,7 +16,8 @@ from polars.exceptions import PolarsError
 from consilience.errors import ConfigError, DataError
 from consilience.experiments.parquet import refuse_rows
 from consilience.registry import nearest
-from consilience.valuation.flags import exclude, flag_counts
+from consilience.valuation.exclusions import KEEP_ALL, ExclusionSet, exclude
+from consilience.valuation.flags import flag_counts
 from consilience.valuation.schema import ANALYTIC, IDENTITY, LINE, Manifest, Observation, RegionMap, place, validate
 
 ROW_LIMIT = 10_000_000
@@ -85,18 +86,18 @@ class Built:
     manifest: Manifest
 
 
-def build(adapter: Adapter, path: Path, *, row_limit: int = ROW_LIMIT, exclusions: Sequence[str] = ()) -> Built:
+def build(adapter: Adapter, path: Path, *, row_limit: int = ROW_LIMIT, exclusions: ExclusionSet = KEEP_ALL) -> Built:
     """Read a source and return its analytic table with its manifest.
 
     Args:
         adapter: A configured adapter.
         path: The source file.
         row_limit: Most rows admitted.
-        exclusions: Names of exclusion rules to apply; none by default, since oddities are flagged and kept.
+        exclusions: The declared set of rules that leave sales out; by default oddities are flagged and kept.
 
     Raises:
-        DataError: The source cannot be read, holds no sale or several currencies, or breaks the schema.
-        ConfigError: An exclusion rule is unknown.
+        DataError: The source cannot be read, holds no sale or several currencies, or breaks the schema; or no sale is
+            left.
     """
     raw = adapter.read(path, row_limit=row_limit)
     if not raw.height:
@@ -108,7 +109,7 @@ def build(adapter: Adapter, path: Path, *, row_limit: int = ROW_LIMIT, exclusion
         raise DataError(f"{path.name} does not fit: {reason}", hint="Check the types of its columns.") from error
     excluded = exclude(validate(frame, names=adapter.names(raw)), exclusions)
     if not excluded.kept.height:
-        raise DataError(f"no sale of {path.name} is left by {', '.join(exclusions)}", hint="Exclude less.")
+        raise DataError(f'no sale of {path.name} is left by the exclusions "{exclusions.name}"', hint="Exclude less.")
     currencies = excluded.kept["currency"].unique().sort().to_list()
     if len(currencies) != 1:
         found = ", ".join(currencies)
@@ -124,6 +125,7 @@ def build(adapter: Adapter, path: Path, *, row_limit: int = ROW_LIMIT, exclusion
             name: adapter.observations.get(name, ABSENT) for name in ANALYTIC.names() if name not in IDENTITY
         },
         flag_counts=flag_counts(excluded.kept),
+        exclusion_set=exclusions.name,
         exclusions=excluded.counts,
     )
     return Built(frame=excluded.kept, manifest=manifest)
