@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from consilience.registry import Registry
+from consilience.valuation.baselines.adjusted import AdjustedComps
 from consilience.valuation.baselines.base import Baseline, FittedBaseline, Prediction
+from consilience.valuation.baselines.hedonic import Hedonic
+from consilience.valuation.baselines.index import IndexedPrior
 
 __all__ = ["BASELINES", "Baseline", "FittedBaseline", "Prediction"]
 
 BASELINES: Registry[type[Baseline]] = Registry(
     "baseline",
-    (),
+    (
+        Hedonic,
+        AdjustedComps,
+        IndexedPrior,
+    ),
     group="consilience.baselines",
 )
 """Baselines by the name of their arm, simple ones first: a stack finds its parts before it."""

@@ -122,12 +122,12 @@ class Baseline(ABC):
 
 
 def information_date(*parts: FeatureMatrix) -> date:
-    """Return the latest sale date within the parts.
+    """Return the latest day at which a price within the parts became known (``available_date``).
 
     Raises:
         DataError: The parts hold no sale.
     """
-    days = [day for part in parts if isinstance(day := part.frame["sale_date"].max(), date)]
+    days = [day for part in parts if isinstance(day := part.frame["available_date"].max(), date)]
     if not days:
         raise DataError("there is no sale to fit on", hint="Split the table so that train and validation hold sales.")
     return max(days)
