@@ -8,17 +8,22 @@ import shlex
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
 from consilience.cli import main
+from consilience.cli.app import app
+from consilience.config import load_packaged
 from consilience.core.packet import Item
 from consilience.core.question import Question
+from consilience.experiments.arms import Treatments
 from source_tree import rooms
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
-OFFLINE = ("howto-own-sales.md", "howto-questions.md", "howto-panels.md")
+OFFLINE = ("howto-own-sales.md", "howto-questions.md", "howto-panels.md", "howto-arms.md")
 
 
 def blocks(document: Path, language: str) -> list[str]:
@@ -62,6 +67,29 @@ def test_every_command_in_a_document_exists_with_its_options(
     assert wrong == [], capsys.readouterr().err
 
 
+def verbs_of(command: Any, *before: str) -> Iterator[tuple[str, ...]]:
+    """Yield every verb below a command, the words of each."""
+    below: dict[str, Any] = getattr(command, "commands", {})
+    for name, each in below.items():
+        yield from verbs_of(each, *before, name)
+    if not below:
+        yield before
+
+
+def test_every_verb_is_shown_in_a_document() -> None:
+    verbs = {" ".join(verb) for verb in verbs_of(get_command(app))}
+    shown = {" ".join(words[1:]) for document in DOCUMENTS for words in commands(document)}
+    typed = {re.sub(r"^--project \S+ ", "", words) for words in shown}
+    assert {"demo", "data build", "run-arm"} <= verbs
+    assert {verb for verb in verbs if not any(f"{words} ".startswith(f"{verb} ") for words in typed)} == set()
+
+
+def test_every_arm_is_explained() -> None:
+    text = (ROOT / "docs" / "howto-arms.md").read_text(encoding="utf-8")
+    declared = load_packaged("configs/treatments.yaml", Treatments).treatments
+    assert {arm for arm in declared if f"`{arm}`" not in text} == set()
+
+
 def test_every_link_in_a_document_leads_to_a_file() -> None:
     links = [
         (document, target)
@@ -74,7 +102,7 @@ def test_every_link_in_a_document_leads_to_a_file() -> None:
 
 
 def test_what_a_how_to_shows_is_what_the_examples_hold() -> None:
-    sales, questions, panels = (ROOT / "docs" / name for name in OFFLINE)
+    sales, questions, panels, _ = (ROOT / "docs" / name for name in OFFLINE)
     assert (ROOT / "examples" / "own_sales.yaml").read_text(encoding="utf-8") in blocks(sales, "yaml")
     shown = [line for block in blocks(sales, "text") for line in block.splitlines()]
     assert shown == (ROOT / "examples" / "own_sales.csv").read_text(encoding="utf-8").splitlines()[: len(shown)]
