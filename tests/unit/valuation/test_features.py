@@ -184,7 +184,7 @@ def test_attributes_roll_and_month_as_of_the_sale() -> None:
 
 
 def test_unknown_is_null_and_never_zero() -> None:
-    blank = dict.fromkeys(["lat", "lng", "floor_area_m2", "year_built", "municipality", "region"])
+    blank: dict[str, Any] = dict.fromkeys(["lat", "lng", "floor_area_m2", "year_built", "municipality", "region"])
     got = row([sale("c", 9), sale("s", assessment_total=0.0, **blank)], "s")
     known = {name for name in FEATURES if got[name] is not None}
     counts = {"comp_count", "comp_candidates", "municipality_sales", "region_sales"}

@@ -1,0 +1,463 @@
+"""Leaks are found by structure: what must not be known is changed, and nothing that was said before may move.
+
+A model that sees its own sale is hardly more accurate than an honest one, so accuracy reveals nothing. Each check here
+runs on honest code, where it must hold, and on variants with a planted leak, where it must fail.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from pydantic import ValidationError
+
+from consilience.core.canonical import canonical_json
+from consilience.valuation import features, market
+from consilience.valuation.adapters.base import Adapter
+from consilience.valuation.adapters.king_county import KingCounty
+from consilience.valuation.adapters.synthetic import SyntheticTown
+from consilience.valuation.comparables import ComparableIndex
+from consilience.valuation.features import FEATURES, FeatureMatrix, build_feature_matrix
+from consilience.valuation.features_comparables import find_comparables
+from consilience.valuation.market import MarketHistory
+from consilience.valuation.packets import PacketBuilder
+from consilience.valuation.schema import (
+    ANALYTIC,
+    IDENTITY,
+    MONTH_ONLY,
+    Manifest,
+    Observation,
+    RegionMap,
+    available_date,
+)
+from consilience.valuation.synthetic import generate
+
+TOWN_EDGES = (date(2022, 10, 20), date(2023, 3, 30), date(2023, 9, 10))
+COUNTY_EDGES = (date(2014, 12, 17), date(2015, 2, 15), date(2015, 4, 20))
+PACKETS = 25
+
+
+@dataclass(frozen=True)
+class Source:
+    """A raw table, what brings it to the analytic one, and the first days of validation, test and holdout."""
+
+    raw: pl.DataFrame
+    adapter: Adapter
+    edges: tuple[date, date, date]
+
+    def analytic(self, raw: pl.DataFrame) -> pl.DataFrame:
+        table = self.adapter.to_analytic(raw)
+        # In one of five sales only the month is known.
+        month_only = table["tx_id"].hash(7) % 5 == 0
+        if self.adapter.name != "synthetic":
+            return table
+        marked = pl.concat_list("flags", pl.lit(MONTH_ONLY))
+        return table.with_columns(
+            sale_date=pl.when(month_only).then(pl.col("sale_date").dt.month_start()).otherwise("sale_date"),
+            flags=pl.when(month_only).then(marked).otherwise("flags"),
+        )
+
+    def splits(self, table: pl.DataFrame) -> pl.DataFrame:
+        number = sum((pl.col("sale_date") >= day).cast(pl.Int8) for day in self.edges)
+        names = pl.Series(["train", "validation", "test", "holdout"])
+        return table.select("tx_id", split=pl.lit(names.gather(table.select(number).to_series())))
+
+
+@pytest.fixture(scope="module")
+def town() -> Source:
+    """A town in which some homes change hands twice on one day or two, share a place, or lie nowhere."""
+    raw = generate(sales=600, seed=5).sales
+    again = raw[::60].with_columns(tx_id=pl.format("{}-again", "tx_id"), price=pl.col("price") * 1.1)
+    beside = raw[5::60].with_columns(
+        tx_id=pl.format("{}-beside", "tx_id"), parcel_id=pl.format("{}-beside", "parcel_id")
+    )
+    eve = raw[7::15].with_columns(
+        tx_id=pl.format("{}-eve", "tx_id"), sale_date=pl.col("sale_date") - pl.duration(days=1)
+    )
+    near = eve.with_columns(tx_id=pl.format("{}-near", "tx_id"), parcel_id=pl.format("{}-near", "parcel_id"))
+    return Source(pl.concat([raw, again, beside, eve, near]), SyntheticTown(), TOWN_EDGES)
+
+
+@pytest.fixture(scope="module")
+def county(shared: Path) -> Source:
+    """King County's northern half, read as it is."""
+    raw = KingCounty().read(shared / "data" / "avm" / "king_county_2014_2015.parquet")
+    return Source(raw.filter(pl.col("lat") > 47.72), KingCounty(), COUNTY_EDGES)
+
+
+def manifest(table: pl.DataFrame) -> Manifest:
+    return Manifest(
+        adapter="csv",
+        source_file="s",
+        source_sha256="0" * 64,
+        rows=table.height,
+        currency=table["currency"][0],
+        region=RegionMap(municipality="town", region="county"),
+        observations={name: Observation(rule="at_sale") for name in ANALYTIC if name not in IDENTITY},
+    )
+
+
+def digest(lines: Iterable[bytes]) -> str:
+    return hashlib.sha256(b"\n".join(lines)).hexdigest()
+
+
+def rows_of(matrix: FeatureMatrix, tx_ids: list[str]) -> FeatureMatrix:
+    where = {tx_id: row for row, tx_id in enumerate(matrix.frame["tx_id"])}
+    return matrix.take(np.array([where[tx_id] for tx_id in tx_ids], dtype=np.int64))
+
+
+class Said:
+    """All that is said of the sales of a raw table."""
+
+    def __init__(self, source: Source, raw: pl.DataFrame) -> None:
+        table = source.analytic(raw)
+        self.matrix = build_feature_matrix(table, source.splits(table))
+        self.history = MarketHistory(table.with_columns(available_date()))
+        self.builder = PacketBuilder(table, manifest(table), declare_condition=True)
+
+    def of(self, tx_ids: list[str]) -> dict[str, str]:
+        """Return hashes of the features and comparables of some subjects, and of contexts and packets of fewer."""
+        chosen = rows_of(self.matrix, tx_ids)
+        rows, scores = chosen.comparables.rows.ravel(), chosen.comparables.scores.ravel()
+        sold = chosen.sales.select("tx_id", "price", "available_date")[np.maximum(rows, 0)]
+        shown = sold.with_columns(row=pl.Series(rows), score=pl.Series(scores)).filter(pl.col("row") >= 0).drop("row")
+        step = max(1, len(tx_ids) // PACKETS)
+        places = chosen.frame.select("lat", "lng", "municipality", "region", "property_class", "cutoff")[::step]
+        return {
+            "features": digest([chosen.frame.write_ndjson().encode()]),
+            "comparables": digest([shown.write_ndjson().encode()]),
+            "contexts": digest(canonical_json(self.history.context(**row)) for row in places.iter_rows(named=True)),
+            "packets": digest(
+                canonical_json(self.builder.build(tx_id).model_dump(mode="json")) for tx_id in tx_ids[::step]
+            ),
+        }
+
+
+Change = Callable[[pl.DataFrame, pl.Expr], pl.DataFrame]
+
+
+def repriced(raw: pl.DataFrame, hit: pl.Expr, factor: float = 3.0) -> pl.DataFrame:
+    price = (pl.col("price") * factor).cast(raw.schema["price"])
+    return raw.with_columns(price=pl.when(hit).then(price).otherwise("price"))
+
+
+def shuffled(raw: pl.DataFrame, hit: pl.Expr) -> pl.DataFrame:
+    rows = raw.select(hit.arg_true()).to_series().to_numpy()
+    prices = raw["price"].to_numpy().copy()
+    prices[rows] = np.random.default_rng(4).permutation(prices[rows])
+    return raw.with_columns(price=pl.Series(prices))
+
+
+def deleted(raw: pl.DataFrame, hit: pl.Expr) -> pl.DataFrame:
+    return raw.filter(~hit)
+
+
+CHANGES: tuple[Change, ...] = (repriced, shuffled, deleted)
+
+
+def known_from(source: Source, raw: pl.DataFrame) -> pl.DataFrame:
+    """Return ``tx_id, valued, known`` of the sales of a raw table."""
+    return (
+        source.analytic(raw).with_columns(available_date()).select("tx_id", valued="sale_date", known="available_date")
+    )
+
+
+def raw_ids(source: Source) -> pl.Expr:
+    if isinstance(source.adapter, KingCounty):
+        return pl.format("kc-{}", pl.col("source_row").cast(pl.String).str.zfill(5))
+    return pl.col("tx_id")
+
+
+def the_future_moves_nothing(source: Source, day: date, change: Change) -> None:
+    """Change or delete every price known on or after a day: all that is said of subjects valued by it stays."""
+    sales = known_from(source, source.raw)
+    future = sales.filter(pl.col("known") >= day)["tx_id"]
+    subjects = sales.filter(pl.col("valued") <= day)
+    if change is deleted:  # a deleted sale is no subject: those of the day itself are repriced instead
+        changed = repriced(source.raw, raw_ids(source).is_in(future.implode()))
+        keep = subjects.filter(pl.col("tx_id").is_in(future.implode()))["tx_id"]
+        gone = future.filter(~future.is_in(keep.implode()))
+        changed = deleted(changed, raw_ids(source).is_in(gone.implode()))
+    else:
+        changed = change(source.raw, raw_ids(source).is_in(future.implode()))
+    assert not changed.equals(source.raw)
+    tx_ids = subjects.sort("valued", "tx_id", descending=True)["tx_id"].to_list()
+    assert subjects.filter(pl.col("valued") == day).height
+    assert Said(source, changed).of(tx_ids) == Said(source, source.raw).of(tx_ids)
+
+
+def comparables_and_prior_sales_are_older_than_the_cutoff(source: Source, day: date) -> None:
+    """Change every price known on or after the cutoff: comparables and prior sales of that day's subjects stay."""
+    sales = known_from(source, source.raw)
+    cutoff = day - timedelta(days=1)
+    hit = raw_ids(source).is_in(sales.filter(pl.col("known") >= cutoff)["tx_id"].implode())
+    assert sales.filter(pl.col("known") == cutoff).height
+    tx_ids = sales.filter(pl.col("valued") == day)["tx_id"].to_list()
+    names = ("prior_sale_date", "prior_sale_price", *(name for name in FEATURES if name.startswith("comp_")))
+    shown = []
+    for raw in (source.raw, repriced(source.raw, hit)):
+        said = Said(source, raw)
+        chosen = rows_of(said.matrix, tx_ids)
+        packets = [said.builder.build(tx_id) for tx_id in tx_ids]
+        evidence = [[packet.sections[code].model_dump(mode="json") for code in "PC"] for packet in packets]
+        shown.append((chosen.frame.select(names).write_ndjson(), [canonical_json(part) for part in evidence]))
+        days = chosen.sales["available_date"].to_numpy()[chosen.comparables.rows]
+        assert (days[chosen.comparables.rows >= 0] < np.datetime64(cutoff)).all()
+    assert shown[0] == shown[1]
+
+
+def no_sale_of_the_own_parcel_is_comparable(source: Source) -> None:
+    table = source.analytic(source.raw)
+    whole = build_feature_matrix(table, source.splits(table))
+    rows = whole.comparables.rows
+    parcels = whole.sales["parcel_id"].to_numpy()[np.maximum(rows, 0)]
+    assert (rows >= 0).sum() > 1000
+    assert not ((parcels == whole.frame["parcel_id"].to_numpy()[:, None]) & (rows >= 0)).any()
+
+
+def the_own_price_moves_nothing(source: Source, factor: float) -> None:
+    """Change the price of one subject outside train and validation: nothing that is said of it moves."""
+    before = Said(source, source.raw)
+    for tx_id in judged(source):
+        changed = repriced(source.raw, raw_ids(source) == tx_id, factor)
+        assert not changed.equals(source.raw)
+        assert Said(source, changed).of([tx_id]) == before.of([tx_id])
+
+
+def days_of(source: Source) -> list[date]:
+    """Three days on which sales are valued, with some known the day before: one in train, validation and test."""
+    sales = known_from(source, source.raw)
+    known = set(sales["known"])
+    valued = [day for day in sales["valued"].unique().sort() if day.day > 1 and day - timedelta(days=1) in known]
+    ends = (*source.edges, source.edges[-1] + timedelta(days=30))
+    return [max(day for day in valued if day < end) for end in (ends[0], ends[2], ends[3])]
+
+
+def eves(source: Source) -> list[date]:
+    """Some days of test and later with a subject whose parcel sold the day before; any days where there are none."""
+    sales = source.analytic(source.raw).filter(pl.col("sale_date") == available_date())
+    gap = pl.col("sale_date") - pl.col("sale_date").shift(1).over("parcel_id")
+    days = sales.filter(gap == timedelta(days=1), pl.col("sale_date") >= source.edges[1])["sale_date"].unique().sort()
+    return days.gather_every(max(1, len(days) // 3)).to_list() or days_of(source)
+
+
+def judged(source: Source) -> list[str]:
+    """Some subjects outside train and validation, those of parcels with several sales first."""
+    sales = source.analytic(source.raw).filter(pl.col("sale_date") >= source.edges[1])
+    again = sales.filter(pl.len().over("parcel_id") > 1)["tx_id"]
+    return [*again[:2], *sales["tx_id"].gather_every(max(1, sales.height // 2))[:2]]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("when", range(3))
+def test_the_future_moves_nothing_in_the_town(town: Source, when: int, change: Change) -> None:
+    the_future_moves_nothing(town, days_of(town)[when], change)
+
+
+def test_cutoffs_are_strict_in_the_town(town: Source) -> None:
+    for day in eves(town):
+        comparables_and_prior_sales_are_older_than_the_cutoff(town, day)
+    no_sale_of_the_own_parcel_is_comparable(town)
+
+
+@pytest.mark.parametrize("factor", [1.0001, 4.0])
+def test_the_own_price_moves_nothing_in_the_town(town: Source, factor: float) -> None:
+    the_own_price_moves_nothing(town, factor)
+
+
+@pytest.mark.shared_data
+@pytest.mark.parametrize("change", CHANGES)
+def test_the_future_moves_nothing_in_king_county(county: Source, change: Change) -> None:
+    the_future_moves_nothing(county, days_of(county)[1], change)
+
+
+@pytest.mark.shared_data
+def test_cutoffs_and_own_prices_in_king_county(county: Source) -> None:
+    comparables_and_prior_sales_are_older_than_the_cutoff(county, days_of(county)[2])
+    no_sale_of_the_own_parcel_is_comparable(county)
+    the_own_price_moves_nothing(county, 2.0)
+
+
+# Planted leaks: each is a variant of the honest code with one mistake, and the check that has to catch it.
+
+Patch = pytest.MonkeyPatch
+
+
+def _comparables_up_to_the_cutoff(patch: Patch) -> None:
+    """`<=` for `<`."""
+    honest = ComparableIndex._candidates
+    patch.setattr(
+        ComparableIndex,
+        "_candidates",
+        lambda self, sales, place, parcel, day: honest(self, sales, place, parcel, day + 1),
+    )
+
+
+def _batch_up_to_the_cutoff(patch: Patch) -> None:
+    """`<=` for `<` in the features alone."""
+    honest = find_comparables
+    later = pl.col("cutoff") + pl.duration(days=1)
+    patch.setattr(features, "find_comparables", lambda index, subjects: honest(index, subjects.with_columns(later)))
+
+
+def _own_sale_among_comparables(patch: Patch) -> None:
+    """Neither the own parcel nor the day of the sale is left out."""
+    honest = find_comparables
+    later, nobody = pl.col("cutoff") + pl.duration(days=2), pl.lit(None, dtype=pl.String).alias("parcel_id")
+    patch.setattr(
+        features, "find_comparables", lambda index, subjects: honest(index, subjects.with_columns(later, nobody))
+    )
+
+
+def _own_parcel_among_comparables(patch: Patch) -> None:
+    honest = find_comparables
+    nobody = pl.lit(None, dtype=pl.String).alias("parcel_id")
+    patch.setattr(features, "find_comparables", lambda index, subjects: honest(index, subjects.with_columns(nobody)))
+
+
+def _levels_up_to_the_sale(patch: Patch) -> None:
+    """`<=` the day of the sale for `<`."""
+    honest = market._window
+    patch.setattr(market, "_window", lambda days, after, until: honest(days, after, until + 1))
+
+
+def _context_up_to_the_sale(patch: Patch) -> None:
+    honest = MarketHistory.context
+    patch.setattr(
+        MarketHistory,
+        "context",
+        lambda self, *, cutoff, **place: honest(self, cutoff=cutoff + timedelta(days=1), **place),
+    )
+
+
+def _centred_median(patch: Patch) -> None:
+    """A rolling median centred on the cutoff."""
+    honest = market._window
+    patch.setattr(market, "_window", lambda days, after, until: honest(days, after + 183, until + 183))
+
+
+def _index_of_the_whole_month(patch: Patch) -> None:
+    """The month of the cutoff with the sales of its other half."""
+    honest = market._Series.months
+    patch.setattr(market._Series, "months", lambda self, cutoffs: honest(self, cutoffs + 31))
+
+
+def _centred_index_in_packets(patch: Patch) -> None:
+    def index(self: market._Series, cutoff: date) -> Any:
+        months = [month for month in self._monthly if abs(month - market._month(cutoff)) <= 1]
+        return {"values": [self._monthly[month][0] for month in sorted(months)]}
+
+    patch.setattr(market._Series, "index", index)
+
+
+def _lag_that_sees_its_own_row(patch: Patch) -> None:
+    honest = features._prior_sale
+    patch.setattr(
+        features,
+        "_prior_sale",
+        lambda subjects, sales: honest(subjects.with_columns(pl.col("cutoff") + pl.duration(days=2)), sales),
+    )
+
+
+def _prior_sale_up_to_the_cutoff(patch: Patch) -> None:
+    honest = features._prior_sale
+    patch.setattr(
+        features,
+        "_prior_sale",
+        lambda subjects, sales: honest(subjects.with_columns(pl.col("cutoff") + pl.duration(days=1)), sales),
+    )
+
+
+def _own_price_as_prior_sale_in_packets(patch: Patch) -> None:
+    honest = PacketBuilder._prior_sale
+    patch.setattr(
+        PacketBuilder, "_prior_sale", lambda self, parcel, cutoff: honest(self, parcel, cutoff + timedelta(days=2))
+    )
+
+
+def _level_of_the_whole_sample(patch: Patch) -> None:
+    """A target encoding over all sales."""
+    honest = MarketHistory.levels
+
+    def levels(self: MarketHistory, subjects: pl.DataFrame) -> Any:
+        whole = {name: np.median(series.price) for (_, name, _), series in self._series.items()}
+        encoded = np.array([whole.get(name, np.nan) for name in subjects["municipality"]])
+        return honest(self, subjects) | {"municipality_price": encoded}
+
+    patch.setattr(MarketHistory, "levels", levels)
+
+
+def _known_when_the_month_begins(patch: Patch) -> None:
+    """Sales of which only the month is known count from its first day."""
+    patch.setattr(features, "available_date", lambda: pl.col("sale_date").alias("available_date"))
+
+
+def _future(source: Source) -> None:
+    the_future_moves_nothing(source, days_of(source)[1], repriced)
+
+
+def _future_of_three_days(source: Source) -> None:
+    for day in days_of(source):
+        the_future_moves_nothing(source, day, repriced)
+
+
+def _future_deleted(source: Source) -> None:
+    the_future_moves_nothing(source, days_of(source)[1], deleted)
+
+
+def _own(source: Source) -> None:
+    the_own_price_moves_nothing(source, 4.0)
+
+
+def _strict(source: Source) -> None:
+    for day in eves(source):
+        comparables_and_prior_sales_are_older_than_the_cutoff(source, day)
+
+
+MUTATIONS: tuple[tuple[Callable[[Patch], None], Callable[[Source], None]], ...] = (
+    (_comparables_up_to_the_cutoff, _strict),
+    (_batch_up_to_the_cutoff, _strict),
+    (_own_sale_among_comparables, _own),
+    (_own_sale_among_comparables, _future),
+    (_own_parcel_among_comparables, no_sale_of_the_own_parcel_is_comparable),
+    (_levels_up_to_the_sale, _future),
+    (_context_up_to_the_sale, _future),
+    (_centred_median, _future),
+    (_centred_median, _future_deleted),
+    (_index_of_the_whole_month, _future),
+    (_centred_index_in_packets, _future),
+    (_lag_that_sees_its_own_row, _own),
+    (_lag_that_sees_its_own_row, _future),
+    (_prior_sale_up_to_the_cutoff, _strict),
+    (_own_price_as_prior_sale_in_packets, _own),
+    (_level_of_the_whole_sample, _future),
+    (_level_of_the_whole_sample, _future_deleted),
+    (_known_when_the_month_begins, _future_of_three_days),
+)
+
+
+@pytest.mark.parametrize(("plant", "check"), MUTATIONS)
+def test_a_planted_leak_is_caught(
+    town: Source, monkeypatch: Patch, plant: Callable[[Patch], None], check: Callable[[Source], None]
+) -> None:
+    plant(monkeypatch)
+    with pytest.raises(AssertionError):
+        check(town)
+
+
+def test_a_packet_refuses_a_sale_of_its_own_day(town: Source, monkeypatch: Patch) -> None:
+    honest = ComparableIndex._candidates
+    monkeypatch.setattr(
+        ComparableIndex,
+        "_candidates",
+        lambda self, sales, place, _, day: honest(self, sales, place, None, day + 2),
+    )
+    with pytest.raises(ValidationError, match="past the cutoff"):
+        Said(town, town.raw).of(judged(town))
