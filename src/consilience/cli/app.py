@@ -10,7 +10,20 @@ from typing import Annotated
 
 import typer
 
-from consilience.cli import asking, data, demo, evaluating, fitting, freezing, grids, rosters, run_arm, runs, vendors
+from consilience.cli import (
+    asking,
+    baselines,
+    data,
+    demo,
+    evaluating,
+    fitting,
+    freezing,
+    grids,
+    rosters,
+    run_arm,
+    runs,
+    vendors,
+)
 from consilience.cli.console import note, outspoken
 from consilience.cli.failures import report
 from consilience.cli.place import Place
@@ -26,6 +39,7 @@ app = typer.Typer(
 app.command("demo", epilog="Example: consilience demo")(demo.demo)
 app.command("ask", epilog=asking.EXAMPLE)(asking.ask)
 app.add_typer(data.app, name="data", help="Build a table of sales, split it, draw from it, or make up a town.")
+app.add_typer(baselines.app, name="baselines", help="Statistical models over the table, which a panel has to beat.")
 app.command("roles", epilog=rosters.EXAMPLE)(rosters.roles)
 app.command("run-arm", epilog=run_arm.EXAMPLE)(run_arm.run_arm)
 app.command("grid", epilog=grids.EXAMPLE)(grids.grid)

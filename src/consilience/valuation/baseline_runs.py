@@ -1,0 +1,291 @@
+"""Baselines over a project: fit the chosen ones, predict a split into the common frame, keep models and cards."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+
+from consilience.core.canonical import canonical_json, sha256_hex
+from consilience.errors import DataError, PlanError
+from consilience.experiments.predictions import QUANTILES, SIMULATED_PREFIX, predictions_frame, write_predictions
+from consilience.experiments.storage import write_json, write_whole
+from consilience.registry import nearest
+from consilience.valuation.adapters.base import file_sha256
+from consilience.valuation.baselines import BASELINES, Baseline, FittedBaseline, Prediction
+from consilience.valuation.baselines.cards import card_markdown, model_card, parameters, periods_of
+from consilience.valuation.baselines.imported import ImportedPredictions
+from consilience.valuation.features import AsOf, FeatureMatrix, build_feature_matrix
+from consilience.valuation.pipeline import Project, subsample
+from consilience.valuation.sampling import select_items
+from consilience.valuation.schema import Manifest, read_analytic, read_manifest
+from consilience.valuation.splits import read_splits
+
+PREDICTED: Final = ("validation", "test", "holdout", "prospective")
+NO_COMMITTEE: Final = "none"
+AGGREGATION: Final = "model"
+FITTED_ON: Final = ("train", "validation")
+
+
+@dataclass(frozen=True)
+class BaselineRun:
+    """One baseline that was fitted and, where a split was asked for, predicted.
+
+    Attributes:
+        run_id: Its folder under ``results/baselines``; begins with ``_`` for synthetic data.
+        folder: Where ``model.json``, ``card.json``, ``card.md``, the model's own files and ``predictions.parquet`` lie.
+        arm: The baseline.
+        information_date: Latest day that its parameters saw.
+        subjects: Sales predicted; 0 where nothing was asked.
+        answered: Those with a prediction.
+        notes: What a reader has to know.
+    """
+
+    run_id: str
+    folder: Path
+    arm: str
+    information_date: date
+    subjects: int
+    answered: int
+    notes: tuple[str, ...]
+
+
+def chosen_baselines(names: Sequence[str] = (), *, imported: ImportedPredictions | None = None) -> list[Baseline]:
+    """Return baselines by the names of their arms, in the registry's order; all by default.
+
+    Args:
+        names: Arms; empty takes all, `ImportedPredictions` only where a table is given.
+        imported: The table of ``X_import``.
+
+    Raises:
+        ConfigError: A name is unknown.
+
+    Example:
+        >>> [baseline.name for baseline in chosen_baselines(["D_index", "A_hedonic"])]
+        ['A_hedonic', 'D_index']
+    """
+    wanted = {BASELINES[name].name for name in names}
+    made: list[Baseline] = []
+    for kind in BASELINES:
+        if kind is ImportedPredictions:
+            if kind.name in wanted or (not wanted and imported is not None):
+                made.append(imported or kind())
+        elif not wanted or kind.name in wanted:
+            made.append(kind())
+    return made
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The table of a project as features, with what names it.
+
+    Attributes:
+        matrix: All its sales.
+        manifest: Of the analytic table.
+        hashes: SHA-256 of table and splits.
+    """
+
+    matrix: FeatureMatrix
+    manifest: Manifest
+    hashes: Mapping[str, str]
+
+    @property
+    def prefix(self) -> str:
+        """What ids begin with."""
+        return SIMULATED_PREFIX if self.manifest.adapter == "synthetic" else ""
+
+
+def open_bench(project: Project, *, as_of: AsOf = "frozen") -> Bench:
+    """Return the features of a project's table.
+
+    Raises:
+        DataError: The table or its splits are missing or broken.
+    """
+    sales = read_analytic(project.analytic)
+    splits = read_splits(project.splits, sales=sales)
+    hashes = {"table": file_sha256(project.analytic), "splits": file_sha256(project.splits)}
+    return Bench(build_feature_matrix(sales, splits, as_of=as_of), read_manifest(project.analytic), hashes)
+
+
+def fit_baselines(bench: Bench, results: Path, baselines: Sequence[Baseline]) -> list[BaselineRun]:
+    """Fit baselines on train and validation and keep their models and cards, without predictions.
+
+    Args:
+        bench: The table.
+        results: The results folder.
+        baselines: What to fit.
+
+    Raises:
+        DataError: Train or validation is too small, or a file cannot be written.
+        ConfigError: A baseline lacks a parameter.
+    """
+    train, valid = (bench.matrix.part(name) for name in FITTED_ON)
+    runs = []
+    for baseline in baselines:
+        fitted = baseline.fit(train, valid)
+        runs.append(_keep(bench, results, baseline, fitted, label="fit", asked={}, notes=()))
+    return runs
+
+
+def predict_baselines(
+    bench: Bench, results: Path, baselines: Sequence[Baseline], *, split: str, items: Sequence[str] | None = None
+) -> list[BaselineRun]:
+    """Fit baselines and write what they predict for a split, with models and cards.
+
+    The same table, splits, parameters and items give the same bytes.
+
+    Args:
+        bench: The table.
+        results: The results folder; each baseline has a folder in ``baselines`` there.
+        baselines: What to fit.
+        split: ``validation``, ``test``, ``holdout`` or ``prospective``; nothing is predicted on train.
+        items: Ids of the sales to predict; None takes the whole split.
+
+    Raises:
+        PlanError: The split is none to predict.
+        DataError: The split holds no sale, train or validation is too small, or a file cannot be written.
+        ConfigError: A baseline lacks a parameter.
+    """
+    subjects = _subjects(bench.matrix, split, items)
+    train, valid = (bench.matrix.part(name) for name in FITTED_ON)
+    asked = {"split": split, "items": "all" if items is None else sha256_hex(canonical_json(sorted(items)))}
+    runs = []
+    for baseline in baselines:
+        fitted = baseline.fit(train, valid)
+        predicted = fitted.predict(subjects)
+        runs.append(
+            _keep(
+                bench,
+                results,
+                baseline,
+                fitted,
+                label=split,
+                asked=asked,
+                notes=predicted.notes,
+                predicted=(subjects, predicted),
+            )
+        )
+    return runs
+
+
+def stored_items(project: Project, *, split: str, n: int) -> list[str]:
+    """Return the ids of the first ``n`` sales of a split's stored subsample: those that agents are asked about.
+
+    Raises:
+        ConfigError: The split has no subsample, or it holds fewer.
+    """
+    return select_items(subsample(project), split=split, n=n)
+
+
+def prediction_rows(
+    arm: str, run_id: str, subjects: FeatureMatrix, predicted: Prediction, *, information: date
+) -> pl.DataFrame:
+    """Return predictions in the common frame: committee ``none``, aggregation ``model``, cost 0.
+
+    A subject without a prediction abstains. ``exposure`` says whether a sale lies after what the parameters saw.
+
+    Args:
+        arm: The baseline.
+        run_id: Its run.
+        subjects: Who was predicted.
+        predicted: What for.
+        information: Latest day the parameters saw, where rows do not differ.
+    """
+    frame = subjects.frame
+    days = predicted.information_dates or (information,) * len(subjects)
+    rows = []
+    answered = predicted.answered.tolist()
+    numbers = np.column_stack([predicted.point, predicted.quantiles]).tolist()
+    keys = frame.select("tx_id", "split", "sale_date", "cutoff").iter_rows()
+    for (tx_id, split, sale_date, cutoff), there, values, day in zip(keys, answered, numbers, days, strict=True):
+        known = [None if value != value else value for value in values]  # noqa: PLR0124 - NaN is unknown
+        rows.append(
+            {
+                "item_id": tx_id,
+                "split": split,
+                "arm": arm,
+                "committee": NO_COMMITTEE,
+                "aggregation": AGGREGATION,
+                **dict(zip(("point", *QUANTILES), known, strict=True)),
+                "cost_usd": 0.0,
+                "tokens": 0,
+                "run_id": run_id,
+                "n_answered": int(there),
+                "n_seats": 1,
+                "status": "answered" if there else "abstained",
+                "information_date": day,
+                "cutoff": cutoff,
+                "exposure": "after" if sale_date > day else "before",
+                "paid_usd": 0.0,
+            }
+        )
+    return predictions_frame(rows)
+
+
+def _subjects(matrix: FeatureMatrix, split: str, items: Sequence[str] | None) -> FeatureMatrix:
+    if split not in PREDICTED:
+        raise PlanError(f'nothing is predicted on split "{split}"', hint=nearest(split, PREDICTED))
+    subjects = matrix.part(split)
+    if items is not None:
+        subjects = subjects.where(pl.col("tx_id").is_in(list(items)))
+    if not len(subjects):
+        raise DataError(
+            f"split {split} holds no sale to predict", hint="Choose other boundaries: consilience data splits."
+        )
+    # Prices of subjects are withheld, so that no prediction can read its own.
+    return subjects.blind()
+
+
+def _keep(
+    bench: Bench,
+    results: Path,
+    baseline: Baseline,
+    fitted: FittedBaseline,
+    *,
+    label: str,
+    asked: Mapping[str, Any],
+    notes: tuple[str, ...],
+    predicted: tuple[FeatureMatrix, Prediction] | None = None,
+) -> BaselineRun:
+    """Write what one baseline left and return where."""
+    record = fitted.record()
+    identity = {
+        "arm": baseline.name,
+        "parameters": parameters(baseline),
+        "as_of": bench.matrix.as_of,
+        **asked,
+        **bench.hashes,
+        "model": sha256_hex(canonical_json(record)),
+    }
+    run_id = f"{bench.prefix}{baseline.name}-{label}-{sha256_hex(canonical_json(identity))[:10]}"
+    folder = results / "baselines" / run_id
+    hashes = {**bench.hashes, "model.json": write_json(folder / "model.json", record)}
+    for name, text in sorted(fitted.files().items()):
+        data = text.encode()
+        write_whole(folder / name, partial(Path.write_bytes, data=data))
+        hashes[name] = sha256_hex(data)
+    subjects, answered = 0, 0
+    if predicted is not None:
+        rows = prediction_rows(baseline.name, run_id, *predicted, information=fitted.information_date)
+        hashes["predictions.parquet"] = write_predictions(rows, folder / "predictions.parquet")
+        subjects, answered = rows.height, int((rows["status"] == "answered").sum())
+    used = periods_of(bench.matrix.frame, *dict.fromkeys((*FITTED_ON, *([label] if predicted else []))))
+    card = {
+        **model_card(baseline, fitted, manifest=bench.manifest, periods=used, hashes=hashes),
+        "run_id": run_id,
+        "as_of": bench.matrix.as_of,
+        "predicted": None if predicted is None else {"split": label, "subjects": subjects, "answered": answered},
+        "crossing_rate": None if predicted is None else predicted[1].crossing_rate,
+        "notes": list(notes),
+    }
+    text = json.dumps(card, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+    write_whole(folder / "card.json", lambda target: target.write_text(text, encoding="utf-8"))
+    write_whole(folder / "card.md", lambda target: target.write_text(card_markdown(card), encoding="utf-8"))
+    return BaselineRun(run_id, folder, baseline.name, fitted.information_date, subjects, answered, notes)
