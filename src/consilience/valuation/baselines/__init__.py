@@ -6,6 +6,7 @@ from consilience.registry import Registry
 from consilience.valuation.baselines.adjusted import AdjustedComps
 from consilience.valuation.baselines.base import Baseline, FittedBaseline, Prediction
 from consilience.valuation.baselines.hedonic import Hedonic
+from consilience.valuation.baselines.hierarchical import Hierarchical
 from consilience.valuation.baselines.imported import ImportedPredictions
 from consilience.valuation.baselines.index import IndexedPrior
 
@@ -16,6 +17,7 @@ BASELINES: Registry[type[Baseline]] = Registry(
     (
         Hedonic,
         AdjustedComps,
+        Hierarchical,
         IndexedPrior,
         ImportedPredictions,
     ),
