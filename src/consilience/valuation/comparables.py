@@ -29,6 +29,9 @@ EXTENDED_RADIUS_KM = 25.0
 ENOUGH = 3
 MOST = 12
 
+HELD = 2_000_000
+"""Sales held in gathered tiles (about 40 bytes each) before they are let go: memory stays bounded on any table."""
+
 # Scores nearer than this are equal: unit conversions and the order of additions move a score by about 1e-15, and a
 # tie that mathematics makes must not be broken by them.
 TIE = 1e-11
@@ -102,6 +105,7 @@ class SaleTiles:
         self._cosine = math.cos(radius_km * (1 + 1e-6) / EARTH_RADIUS_KM)
         self._side = 2 * radius_km / EARTH_RADIUS_KM
         self._tiles: dict[tuple[int, int, int], Tile] = {}
+        self._held = 0
         cells = np.floor(self._unit / self._side).astype(np.int64)
         order = np.lexsort((cells[:, 2], cells[:, 1], cells[:, 0]))
         starts = (
@@ -121,6 +125,10 @@ class SaleTiles:
         offset = self._unit[members] / self._side - cell
         members = members[np.all((offset >= -0.501) & (offset <= 1.501), axis=1)]
         tile = Tile(array("i", self._days[members].tolist()), members, self._unit[members])
+        self._held += members.size
+        if self._held > HELD:
+            self._tiles.clear()
+            self._held = members.size
         self._tiles[cell] = tile
         return tile
 
@@ -181,10 +189,24 @@ class _ClassSales:
         return tiles
 
 
+def middle(values: Floats) -> float:
+    """Return the median of at least one finite value: that of `numpy.median`, at a fifth of its cost for short arrays.
+
+    Example:
+        >>> middle(np.array([4.0, 1.0, 2.0])), middle(np.array([4.0, 1.0]))
+        (2.0, 2.5)
+    """
+    half = values.size // 2
+    if values.size % 2:
+        return float(np.partition(values, half)[half])
+    upper = np.partition(values, (half - 1, half))
+    return float((upper[half - 1] + upper[half]) / 2)
+
+
 def _filled(term: Floats) -> Floats:
     """Put the median of the known values where the term is unknown; a term nobody knows counts 0 for everyone."""
     known = term[np.isfinite(term)]
-    return np.where(np.isfinite(term), term, np.median(known) if known.size else 0.0)
+    return np.where(np.isfinite(term), term, middle(known) if known.size else 0.0)
 
 
 def day_numbers(dates: npt.ArrayLike | Sequence[date]) -> Ints:

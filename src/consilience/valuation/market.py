@@ -12,7 +12,7 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import JsonValue
 
-from consilience.valuation.comparables import Floats, Ints, SaleTiles, day_numbers
+from consilience.valuation.comparables import Floats, Ints, SaleTiles, day_numbers, middle
 
 NEARBY_KM = 3.0
 FEW_SALES = 20
@@ -72,7 +72,7 @@ def _month_name(month: int) -> str:
 
 def _median(values: Floats) -> float | None:
     known = values[np.isfinite(values)]
-    return float(np.median(known)) if known.size else None
+    return middle(known) if known.size else None
 
 
 def _window(days: Ints, after: Ints, until: Ints) -> tuple[Ints, Ints]:
@@ -173,10 +173,13 @@ class MarketHistory:
     """
 
     def __init__(self, sales: pl.DataFrame) -> None:
-        table = sales.sort("available_date", maintain_order=True).with_columns(
+        roll = pl.col("assessment_total")
+        kept = ("available_date", "municipality", "region", "property_class", "lat", "lng", "price")
+        table = sales.select(
+            *kept,
             per_m2=pl.col("price") / pl.col("floor_area_m2"),
-            ratio=pl.col("price") / pl.when(pl.col("assessment_total") > 0).then(pl.col("assessment_total")),
-        )
+            ratio=pl.col("price") / pl.when(roll > 0).then(roll),
+        ).sort("available_date", maintain_order=True)
         self._first = table["available_date"].min()
         self._series: dict[Place, _Series] = {}
         for column in ("municipality", "region"):
@@ -295,7 +298,7 @@ class MarketHistory:
             out["nearby_sales"][row] = members.size
             out["nearby_with_roll"][row] = ratio.size
             if ratio.size:
-                out["nearby_ratio"][row] = np.median(ratio)
+                out["nearby_ratio"][row] = middle(ratio)
 
     def _regional(self, wide: _Series | None, start: date, cutoff: date) -> dict[str, JsonValue]:
         if wide is None:
