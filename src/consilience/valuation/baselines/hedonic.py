@@ -60,7 +60,9 @@ class HedonicPrices:
     def structure(self, values: Floats, frame: pl.DataFrame) -> Floats:
         """Return ln price net of the time of sale, from attributes (NaN where unknown) and the place columns."""
         effect = np.append(self.fit.effects, self.new_place)[self.cells.codes(frame)]
-        worth: Floats = effect + self.filling.fill(values) @ self.fit.of(*self.filling.columns)
+        worth: Floats = effect + self.filling.fill(values, frame["property_class"].to_list()) @ self.fit.of(
+            *self.filling.columns
+        )
         return worth
 
     def path(self, sales: pl.DataFrame) -> LevelPath:
@@ -91,14 +93,15 @@ def fit_prices(train: FeatureMatrix) -> HedonicPrices:
         DataError: Train holds too few sales, or no price.
     """
     values = features(train.frame)
-    filling, cells = fit_filling(values, HEDONIC), fit_cells(train.frame)
+    classes = train.frame["property_class"].to_list()
+    filling, cells = fit_filling(values, HEDONIC, classes), fit_cells(train.frame)
     month = train.frame["month_index"].to_numpy().astype(np.int64)
     months = np.unique(month)
     dummies = (month[:, None] == months[None, 1:]).astype(np.float64)
     names = (*filling.columns, *(f"month_{number}" for number in months[1:].tolist()))
     fit = least_squares(
         train.truth(),
-        np.column_stack([filling.fill(values), dummies]),
+        np.column_stack([filling.fill(values, classes), dummies]),
         names,
         clusters=clusters(train.frame),
         cells=cells.codes(train.frame),
@@ -120,8 +123,8 @@ class Hedonic(Baseline):
     A subject's time enters as evidence, not as a parameter: the median surplus of sales over x'β and effect, known
     before its cutoff (`LevelPath`). An earlier sale of the parcel adds γ + ρ·s, where s is what it brought beyond the
     subject's structure and the level then; γ and ρ are fitted on the surplus of train's resales. Unknown attributes
-    take train's median and an indicator. Standard errors are clustered by municipality. Intervals are quantiles of
-    validation residuals by class and predicted tercile.
+    take the median of their class in train and an indicator. Standard errors are clustered by municipality. Intervals
+    are quantiles of validation residuals by class and predicted tercile.
     """
 
     name: ClassVar[str] = "A_hedonic"
@@ -186,7 +189,7 @@ class FittedHedonic(FittedBaseline):
     def _notes(self, subjects: FeatureMatrix) -> tuple[str, ...]:
         unknown = np.isnan(features(subjects.frame))
         notes = [
-            f"{name} is unknown for {count} of {len(subjects)} subjects: train's median stands for it."
+            f"{name} is unknown for {count} of {len(subjects)} subjects: train's median of the class stands for it."
             for name, count in zip(HEDONIC, unknown.sum(axis=0).tolist(), strict=True)
             if count and name in self.prices.filling.names
         ]

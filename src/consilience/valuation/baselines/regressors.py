@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from consilience.valuation.baselines.base import Floats
@@ -52,56 +54,86 @@ def features(frame: pl.DataFrame, names: tuple[str, ...] = HEDONIC) -> Floats:
 class Filling:
     """What stands for unknown attributes: the median of train, and an indicator where train lacked some.
 
+    The median is that of the class: one for all classes would lie off centre in each of them, and what is off centre
+    within a cell biases the prices of the attributes.
+
     Attributes:
-        names: Attributes known for some sale of train.
-        medians: Median of each in train.
+        order: Attributes as they are given to `fill`.
+        names: Those known for some sale of train.
+        medians: Median of each of ``names``, over all classes, in train.
+        of_class: The same per class, where train knows it.
         flagged: Those that some sale of train lacks; each has an indicator ``<name>_unknown``.
-        absent: Attributes that no sale of train has; they price nothing.
 
     Example:
-        >>> filling = fit_filling(np.array([[1.0, np.nan], [np.nan, np.nan], [3.0, np.nan]]), ("storeys", "quality"))
-        >>> filling.columns, filling.absent, filling.fill(np.array([[np.nan, 7.0]])).tolist()
-        (('storeys', 'storeys_unknown'), ('quality',), [[2.0, 1.0]])
+        >>> values = np.array([[1.0, np.nan], [np.nan, np.nan], [3.0, np.nan]])
+        >>> filling = fit_filling(values, ("storeys", "quality"), ["house", "house", "condo"])
+        >>> filling.columns, filling.absent, filling.fill(np.array([[np.nan, 7.0]]), ["house"]).tolist()
+        (('storeys', 'storeys_unknown'), ('quality',), [[1.0, 1.0]])
     """
 
+    order: tuple[str, ...]
     names: tuple[str, ...]
     medians: tuple[float, ...]
+    of_class: dict[str, tuple[float | None, ...]]
     flagged: tuple[str, ...]
-    absent: tuple[str, ...]
-    order: tuple[str, ...]
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the filled columns: attributes, then indicators."""
         return (*self.names, *(f"{name}_unknown" for name in self.flagged))
 
-    def fill(self, values: Floats) -> Floats:
-        """Return attributes given in the order of fitting with unknown ones filled, then the indicators."""
-        at = [self.order.index(name) for name in self.names]
-        known = values[:, at]
-        filled = np.where(np.isnan(known), np.array(self.medians), known)
+    @property
+    def absent(self) -> tuple[str, ...]:
+        """Attributes that no sale of train has; they price nothing."""
+        return tuple(name for name in self.order if name not in self.names)
+
+    def fill(self, values: Floats, classes: Sequence[str | None]) -> Floats:
+        """Return attributes with unknown ones filled, then the indicators.
+
+        Args:
+            values: Shape ``(n, order)``, NaN where unknown.
+            classes: Property class of each row.
+        """
+        known = values[:, [self.order.index(name) for name in self.names]]
+        centre = np.tile(np.array(self.medians), (len(values), 1))
+        kinds = np.asarray(classes, dtype=object)
+        for name, row in self.of_class.items():
+            own = [self.medians[k] if value is None else value for k, value in enumerate(row)]
+            centre[kinds == name] = own
         flags = np.isnan(values[:, [self.order.index(name) for name in self.flagged]]).astype(np.float64)
-        return np.column_stack([filled, flags])
+        return np.column_stack([np.where(np.isnan(known), centre, known), flags])
 
     def record(self) -> dict[str, Any]:
         """Return the stand-ins as JSON."""
         return {
             "medians": dict(zip(self.names, self.medians, strict=True)),
+            "medians_by_class": {
+                name: dict(zip(self.names, row, strict=True)) for name, row in sorted(self.of_class.items())
+            },
             "indicators": list(self.flagged),
             "absent": list(self.absent),
         }
 
 
-def fit_filling(values: Floats, names: tuple[str, ...]) -> Filling:
+def fit_filling(values: Floats, names: tuple[str, ...], classes: Sequence[str | None]) -> Filling:
     """Return what stands for unknown attributes, from the sales of train (shape ``(n, names)``)."""
     unknown = np.isnan(values)
     there = [k for k in range(len(names)) if not unknown[:, k].all()]
+    kinds = np.asarray(classes, dtype=object)
+
+    def median(k: int, rows: npt.NDArray[np.bool_]) -> float | None:
+        known = values[rows & ~unknown[:, k], k]
+        return float(np.median(known)) if known.size else None
+
     return Filling(
+        order=names,
         names=tuple(names[k] for k in there),
         medians=tuple(float(np.nanmedian(values[:, k])) for k in there),
+        of_class={
+            name: tuple(median(k, kinds == name) for k in there)
+            for name in sorted({kind for kind in classes if kind is not None})
+        },
         flagged=tuple(names[k] for k in there if unknown[:, k].any()),
-        absent=tuple(name for k, name in enumerate(names) if k not in there),
-        order=names,
     )
 
 
