@@ -46,6 +46,8 @@ class FittedHierarchical(FittedBaseline):
 
     def _notes(self) -> tuple[str, ...]:
         notes = []
+        if self.hedonic.outlying:
+            notes.append(f"{self.hedonic.outlying} sales of train lie too far from all others and teach it nothing.")
         if self.resales.index is None:
             notes.append("Train holds no repeat sale held for a year: there is no repeat-sales index.")
         else:
@@ -70,6 +72,7 @@ class FittedHierarchical(FittedBaseline):
             "coefficients": dict(zip(hedonic.terms.kept, model.fixed.tolist(), strict=True)),
             "classes": list(hedonic.terms.classes),
             "base_level": hedonic.base,
+            "outlying": hedonic.outlying,
             "trends_from": hedonic.origin,
             "trends_until": hedonic.last,
             "places": {level: list(codes) for level, codes in hedonic.places.items()},

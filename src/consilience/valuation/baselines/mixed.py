@@ -7,7 +7,7 @@ those of restricted maximum likelihood, found by Schall's alternating closed for
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, Literal, TypeAlias
 
@@ -24,7 +24,7 @@ MOST_EFFECTS: Final = 5_000
 
 MOST_ROUNDS: Final = 200
 TOLERANCE: Final = 1e-5
-NOTHING: Final = 1e-8
+NOTHING: Final = 1e-6
 """A variance below this share of the residual one is none: its effects are 0."""
 
 
@@ -46,6 +46,10 @@ class Block:
     code: Ints
     factor: Floats
     kind: Literal["independent", "walk"] = "independent"
+
+    def take(self, rows: Ints) -> Block:
+        """Return the effects of some rows, by position."""
+        return replace(self, code=self.code[rows], factor=self.factor[rows])
 
     def kernel(self) -> Floats:
         """Return K, the precision matrix of the effects up to their variance."""

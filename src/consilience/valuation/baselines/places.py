@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from consilience.valuation.baselines.base import Floats
@@ -34,6 +35,9 @@ PLACES: Final = ("region", "municipality", "borough")
 MONTH: Final = "month"
 TREND: Final = "trend"
 DAYS_PER_YEAR: Final = 365.25
+OUTLYING: Final = 5.0
+NORMAL_MAD: Final = 1.4826
+"""Standard deviation of a normal law over its median absolute deviation."""
 
 _DEPENDENT: Final = 1e-6
 _NAMES: Final = {"region": ("region",), "municipality": ("municipality",), "borough": ("municipality", "borough")}
@@ -112,6 +116,7 @@ class PooledHedonic:
         last: Last sale day of train, after which trends stand still.
         model: Coefficients, effects and variances.
         base: Median of ln price − structure in train: the level where none is known.
+        outlying: Sales of train left out as `OUTLYING`.
     """
 
     terms: Terms
@@ -120,6 +125,7 @@ class PooledHedonic:
     last: int
     model: MixedFit
     base: float
+    outlying: int
 
     def structure(self, homes: Homes) -> Floats:
         """Return ln value net of the general price level."""
@@ -138,7 +144,19 @@ class PooledHedonic:
 
 
 def fit_pooled(frame: pl.DataFrame, log_price: Floats, *, slopes: bool) -> PooledHedonic:
-    """Return the mixed model of train, in which months walk; the level of a later day is evidence, no parameter."""
+    """Return the mixed model of train, in which months walk; the level of a later day is evidence, no parameter.
+
+    Prices that are none, such as a nominal dollar, would swell every variance: least squares without places and then
+    the model itself say which sales lie more than `OUTLYING` robust standard deviations off, and the rest is fitted.
+
+    Args:
+        frame: Rows of a feature matrix.
+        log_price: ln price of each.
+        slopes: Let places differ in their trend.
+
+    Raises:
+        DataError: Too few sales, or more places than can be fitted.
+    """
     homes = Homes.at_sale(frame)
     terms = _fit_terms(homes)
     places = {level: codes for level in PLACES if len(codes := _codes(frame, level)) > 1}
@@ -148,9 +166,31 @@ def fit_pooled(frame: pl.DataFrame, log_price: Floats, *, slopes: bool) -> Poole
     months -= months.min()
     if months.max() > 0:
         blocks.append(Block(MONTH, int(months.max()), months - 1, np.ones(len(months)), kind="walk"))
-    model = fit_mixed(log_price, terms.design(homes), blocks)
-    bare = PooledHedonic(terms, places, origin, last, model, 0.0)
-    return replace(bare, base=float(np.median(log_price - bare.structure(homes))))
+    design = terms.design(homes)
+    plain = np.linalg.lstsq(design, log_price, rcond=None)[0]
+    usual = within(log_price - design @ plain, OUTLYING)
+
+    def fitted(usual: npt.NDArray[np.bool_]) -> tuple[PooledHedonic, Floats]:
+        rows = np.flatnonzero(usual)
+        model = fit_mixed(log_price[rows], design[rows], [block.take(rows) for block in blocks])
+        hedonic = PooledHedonic(terms, places, origin, last, model, 0.0, len(months) - len(rows))
+        return hedonic, log_price - hedonic.structure(homes)
+
+    first, surplus = fitted(usual)
+    level = np.append(first.model.effects.get(MONTH, np.zeros(0)), 0.0)  # -1 is the month in which the walk begins
+    hedonic, surplus = fitted(usual & within(surplus - level[months - 1], OUTLYING))
+    return replace(hedonic, base=float(np.median(surplus)))
+
+
+def within(miss: Floats, deviations: float) -> npt.NDArray[np.bool_]:
+    """Return which misses lie within some robust standard deviations (1.4826 median absolute ones) of their median.
+
+    Example:
+        >>> within(np.array([0.0, 0.1, -0.1, 9.0]), 3).tolist()
+        [True, True, True, False]
+    """
+    distance = np.abs(miss - np.median(miss))
+    return np.asarray(distance <= deviations * NORMAL_MAD * np.median(distance))
 
 
 def _fit_terms(homes: Homes) -> Terms:

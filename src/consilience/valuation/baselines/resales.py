@@ -14,7 +14,7 @@ from consilience.errors import DataError
 from consilience.valuation.baselines.base import Floats
 from consilience.valuation.baselines.hedonic import days
 from consilience.valuation.baselines.mixed import Ints
-from consilience.valuation.baselines.places import Homes, PooledHedonic
+from consilience.valuation.baselines.places import Homes, PooledHedonic, within
 from consilience.valuation.baselines.repeat_sales import SHORT_DAYS, RepeatIndex, fit_repeat_index, month_number
 
 if TYPE_CHECKING:
@@ -25,9 +25,6 @@ LEAST_RESALES: Final = 30
 
 OUTLYING: Final = 3.0
 """A resale that either estimate misses by more robust standard deviations teaches no weight: the home was rebuilt."""
-
-NORMAL_MAD: Final = 1.4826
-"""Standard deviation of a normal law over its median absolute deviation."""
 
 Bools: TypeAlias = npt.NDArray[np.bool_]
 
@@ -164,15 +161,18 @@ def fit_resales(train: FeatureMatrix, log_price: Floats, hedonic: PooledHedonic,
 
 
 def _fit_weight(rows: Bools, *, miss: Floats, prior_miss: Floats, years: Floats, drift: float) -> PriorWeight | None:
-    usual = rows & _usual(miss, rows) & _usual(prior_miss, rows)
-    n = int(usual.sum())
+    found = np.flatnonzero(rows)
+    if found.size < LEAST_RESALES:
+        return None
+    usual = found[within(miss[found], OUTLYING) & within(prior_miss[found], OUTLYING)]
+    n = usual.size
     if n < LEAST_RESALES:
         return None
     offset = float(prior_miss[usual].mean())
     first, second = miss[usual] - miss[usual].mean(), prior_miss[usual] - offset
     return PriorWeight(
         resales=n,
-        outlying=int(rows.sum()) - n,
+        outlying=found.size - n,
         hedonic=float(first @ first / n),
         prior=float(second @ second / n),
         drift=drift,
@@ -180,14 +180,6 @@ def _fit_weight(rows: Bools, *, miss: Floats, prior_miss: Floats, years: Floats,
         shared=float(first @ second / n),
         offset=offset,
     )
-
-
-def _usual(miss: Floats, rows: Bools) -> Bools:
-    """Return which misses lie within `OUTLYING` robust standard deviations of the median of some rows."""
-    centre = np.median(miss[rows]) if rows.any() else 0.0
-    distance = np.abs(miss - centre)
-    spread = NORMAL_MAD * np.median(distance[rows]) if rows.any() else 0.0
-    return np.asarray(distance <= OUTLYING * spread)
 
 
 def kinds(frame: pl.DataFrame) -> Mapping[str, Bools]:
