@@ -35,7 +35,7 @@ def matches(
     names = draw(st.lists(st.sampled_from(NAMES), min_size=1, unique=True))
     allowance = {name: draw(st.integers(1, 20_000)) for name in names}
     known = {name: draw(costs(allowance[name], cost)) for name in names}
-    match = Match(unit="tokens", source="tokens:n", allowance=allowance)
+    match = Match(unit="tokens", source="tokens:n", label="tokens", allowance=allowance)
     return match, known, Single(refine=draw(st.booleans()))
 
 

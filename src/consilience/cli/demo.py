@@ -55,7 +55,7 @@ def demo(context: typer.Context, as_json: Json = False) -> None:
     runs = {arm: run(arm) for arm in ARMS}
     match = match_of(runs[PRICED_AS], ids, run_folder=place.run_folder)
     runs[SINGLE] = run(SINGLE, match=match)
-    found = evaluated(place, list(runs.values()), include_simulated=True, baseline=f"{SINGLE}.{match.arm}")
+    found = evaluated(place, list(runs.values()), include_simulated=True, baseline=f"{SINGLE}.{match.label}")
     path, folder = place.root / "report.html", place.project.runs / runs[PRICED_AS]
     write_page(place, found, path, title="Consilience demo")
     show(

@@ -155,7 +155,9 @@ def residual(arm: str, told_of: dict[str, Any]) -> str:
     money = told_of["unit"] == "usd"
 
     def amount(value: float | None) -> str:
-        return "unknown" if value is None else f"${value:.4f}" if money else f"{value:,.0f} tokens"
+        if value is None:
+            return "unknown"
+        return f"{'−' if value < 0 else ''}${abs(value):.4f}" if money else f"{value:,.0f} tokens"
 
     fewest, most = told_of["samples"]
     return (
@@ -207,9 +209,11 @@ def _parts(report: RunReport, items: Sequence[Item]) -> list[str | Grid]:
     manifest = report.manifest
     units = {item.question.id: item.question.unit or "" for item in items}
     rows = _primary(report, items)
+    nested = len(manifest["levels"]) > 1
     shown = tuple(
         (
             row["item_id"],
+            *([row["arm"]] if nested else []),
             row["status"],
             units[row["item_id"]],
             _answer(row),
@@ -220,8 +224,9 @@ def _parts(report: RunReport, items: Sequence[Item]) -> list[str | Grid]:
         )
         for row in rows[:SHOWN_ITEMS]
     )
-    headings = ("item", "status", "unit", _rules(rows), "q05", "q95", "answers", "cost")
-    parts: list[str | Grid] = [Grid(headings, shown, words=3)] if shown else []
+    words = ("item", *(["arm"] if nested else []), "status", "unit")
+    headings = (*words, _rules(rows), "q05", "q95", "answers", "cost")
+    parts: list[str | Grid] = [Grid(headings, shown, words=len(words))] if shown else []
     if len(rows) > SHOWN_ITEMS:
         parts.append(f"and {len(rows) - SHOWN_ITEMS} more in {report.folder / 'predictions.parquet'}")
     done, turns = manifest["items"], manifest["turns"]

@@ -30,7 +30,7 @@ class Match(BaseModel):
     Attributes:
         unit: Dollars at list price, or tokens.
         source: Where the amounts come from: a run, or ``usd:X`` or ``tokens:N`` per item as given.
-        arm: Label of the arm that the run was of; None for an amount.
+        label: What tables call it: the arm that the run was of, or the amount.
         allowance: By item: nano-dollars, or tokens.
     """
 
@@ -38,7 +38,7 @@ class Match(BaseModel):
 
     unit: Unit
     source: str
-    arm: str | None = None
+    label: str
     allowance: dict[str, int]
 
 
@@ -74,7 +74,9 @@ def match_of(text: str, item_ids: Sequence[str], *, run_folder: Callable[[str], 
             raise PlanError(f"--match {text}: item {item} {what}", hint="Match a finished run over the same items.")
         taken[item] = cost
     arm = predictions.sort("cost_usd", "arm")["arm"].to_list()[-1]  # of nested rounds the longest
-    return Match(unit="usd", source=folder.name, arm=arm, allowance={item: round(taken[item] * NANO) for item in taken})
+    return Match(
+        unit="usd", source=folder.name, label=arm, allowance={item: round(taken[item] * NANO) for item in taken}
+    )
 
 
 def _fixed(unit: Unit, amount: str, text: str, item_ids: Sequence[str]) -> Match:
@@ -84,7 +86,8 @@ def _fixed(unit: Unit, amount: str, text: str, item_ids: Sequence[str]) -> Match
     allowed = amount_nano(amount, where="--match usd") if unit == "usd" else int(amount)
     if allowed <= 0:
         raise ConfigError(f"--match {text} allows nothing", hint="Give an amount above 0.")
-    return Match(unit=unit, source=text, allowance=dict.fromkeys(item_ids, allowed))
+    label = f"{unit}{amount.strip()}"
+    return Match(unit=unit, source=text, label=label, allowance=dict.fromkeys(item_ids, allowed))
 
 
 def _most(column: str) -> Any:
@@ -101,7 +104,7 @@ def check_match(match: Match, protocol: Protocol, item_ids: Sequence[str]) -> No
         PlanError: The protocol does not sample one agent, or an item has no allowance.
 
     Example:
-        >>> check_match(Match(unit="tokens", source="tokens:9", allowance={"a": 9}), Single(), ["a"])
+        >>> check_match(Match(unit="tokens", source="tokens:9", label="9", allowance={"a": 9}), Single(), ["a"])
     """
     if not isinstance(protocol, Single):
         raise PlanError(
@@ -168,7 +171,7 @@ def share_out(match: Match, costs: Mapping[str, SampleCost], protocol: Single) -
         PlanError: Samples take nothing, so that no number of them matches.
 
     Example:
-        >>> shared = share_out(Match(unit="tokens", source="tokens:50", allowance={"a": 50, "b": 50}),
+        >>> shared = share_out(Match(unit="tokens", source="tokens:50", label="50", allowance={"a": 50, "b": 50}),
         ...                    {"a": SampleCost(9), "b": SampleCost(9)}, Single())
         >>> [allotted.protocol.samples for allotted in shared.values()]
         [3, 4]

@@ -275,8 +275,8 @@ def make_plan(application: Application, items: Sequence[Item], choices: Choices,
     check_members(seating, protocol)
     own = panel_name(panel) == treatment(choices.arm).panel
     arm = arm_label(choices.arm if own else f"{choices.arm}.{panel_tag(panel)}", protocol)
-    if choices.match is not None and choices.match.arm is not None:
-        arm = f"{arm}.{choices.match.arm}"
+    if choices.match is not None:
+        arm = f"{arm}.{choices.match.label}"
     levels = _levels(arm, choices.arm, declared, protocol)
     weights, source = _weights(choices, levels, models=models, items=items)
     prompts = Prompts.packaged(application.name, dict.fromkeys(planned.turn.kind for planned in protocol.plan(seating)))

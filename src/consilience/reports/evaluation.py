@@ -229,7 +229,14 @@ def _covered(record: Record, name: str) -> str:
 
 def _cost(record: Record) -> str:
     each = dollars(_number(record["cost_per_item_usd"]))
-    return each if record["cost_ratio"] is None else f"{each} ({record['cost_ratio']:.1f}×)"
+    return each if record["cost_ratio"] is None else f"{each} ({_times(record['cost_ratio'])})"
+
+
+def _times(ratio: Value) -> str:
+    """Return a ratio of costs, small ones with two significant digits so that none looks free."""
+    if not isinstance(ratio, int | float):
+        raise TypeError(f"no ratio: {ratio!r}")
+    return f"{ratio:.1f}×" if ratio >= 0.1 else f"{ratio:.2g}×"
 
 
 def _difference_cell(record: Record) -> str:

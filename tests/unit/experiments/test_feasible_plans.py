@@ -28,7 +28,7 @@ SKEPTIC = Role(id="skeptic", view=("all",), text="Doubt.")
 NARROW_SKEPTIC = Role(id="skeptic", view=("P",), text="Doubt.")
 WHOLE = tuple(role.model_copy(update={"view": ("all",)}) for role in ROLES)
 ADVOCATES = tuple(Role(id=name, view=("all",), text=name) for name in ("advocate_yes", "advocate_no", "judge"))
-TOKENS = Match(unit="tokens", source="tokens:9", allowance={"item-01": 9, "item-02": 9})
+TOKENS = Match(unit="tokens", source="tokens:9", label="tokens9", allowance={"item-01": 9, "item-02": 9})
 
 
 def planned(

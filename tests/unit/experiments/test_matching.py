@@ -122,7 +122,7 @@ def test_a_run_is_matched_item_by_item_in_money(tmp_path: Path) -> None:
     debate = carry_out(runs / "debate", make_plan(ITEMS), ITEMS, panel())
     match = match_of("debate", IDS, run_folder=lambda name: runs / name)
     costs = of_items(debate, "cost_usd")
-    assert (match.unit, match.source, match.arm) == ("usd", "debate", "test")
+    assert (match.unit, match.source, match.label) == ("usd", "debate", "test")
     assert match.allowance == {item: round(cost * 1e9) for item, cost in costs.items()}
     report, _ = matched(tmp_path / "single", match)
     told = report.manifest["match"]
@@ -138,7 +138,7 @@ def test_of_nested_rounds_the_whole_course_is_matched(tmp_path: Path) -> None:
     nested = {"debate": {"rounds": 2, "settled_change": 0.0, "nested": [1, 2]}}
     debate = carry_out(tmp_path / "nested", make_plan(ITEMS, protocol=nested), ITEMS, panel())
     match = match_of("nested", IDS, run_folder=lambda name: tmp_path / name)
-    assert match.arm == "test_r2"
+    assert match.label == "test_r2"
     assert sum(match.allowance.values()) / 1e9 == pytest.approx(debate.manifest["spent_usd"])
 
 
@@ -242,7 +242,7 @@ def test_a_run_that_lacks_an_item_or_a_cost_is_refused(tmp_path: Path) -> None:
 
 
 def test_samples_that_cost_nothing_match_no_price(tmp_path: Path) -> None:
-    match = Match(unit="usd", source="usd:1", allowance=dict.fromkeys(IDS, 10**9))
+    match = Match(unit="usd", source="usd:1", label="usd1", allowance=dict.fromkeys(IDS, 10**9))
     with pytest.raises(PlanError, match="samples cost nothing, so no number of them matches a price"):
         matched(tmp_path / "run", match, price="free")
 
@@ -260,7 +260,7 @@ def test_more_samples_than_are_allowed_are_cut_and_told() -> None:
 
 
 def test_a_first_sample_that_fills_a_cache_is_told_apart_from_those_that_read_it() -> None:
-    match = Match(unit="tokens", source="tokens:100", allowance={"a": 100})
+    match = Match(unit="tokens", source="tokens:100", label="tokens100", allowance={"a": 100})
     made = share_out(match, {"a": SampleCost(40, 10)}, Single(refine=False))
     assert made["a"].protocol.samples == 1 + 6
     made = share_out(match, {"a": SampleCost(40, 10)}, Single())
