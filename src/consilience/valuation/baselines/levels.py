@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -78,24 +79,22 @@ def level_path(days: Ints, residuals: Floats, *, base: float) -> LevelPath:
         return LevelPath(0, np.array([np.nan]), np.array([np.nan]), np.array([0]), base)
     first, last = int(days[0]), int(days[-1])
     grid = np.arange(first, last + 2 + TRAILING_DAYS[-1])
-    trailing = np.full(len(grid), np.nan)
-    central = np.full(len(grid), np.nan)
-    reach = grid + HALF_WIDTHS[-1]
-    for k, day in enumerate(grid.tolist()):
-        end = int(np.searchsorted(days, day))
-        trailing[k] = _median(days, residuals, [(day - width, end) for width in TRAILING_DAYS])[0]
-        ends = [(day - half, int(np.searchsorted(days, day + half, side="right"))) for half in HALF_WIDTHS]
-        central[k], chosen = _median(days, residuals, ends)
-        reach[k] = day + HALF_WIDTHS[chosen]
-    return LevelPath(first, trailing, central, reach, base)
+    ends = np.searchsorted(days, grid)
+    before = [(np.searchsorted(days, grid - width), ends) for width in TRAILING_DAYS]
+    around = [
+        (np.searchsorted(days, grid - half), np.searchsorted(days, grid + half, side="right")) for half in HALF_WIDTHS
+    ]
+    central, chosen = _medians(residuals, around)
+    return LevelPath(first, _medians(residuals, before)[0], central, grid + np.array(HALF_WIDTHS)[chosen], base)
 
 
-def _median(days: Ints, residuals: Floats, windows: list[tuple[int, int]]) -> tuple[float, int]:
-    """Return the median in the first window (first day, end position) with enough sales, and which one it was."""
-    start = end = chosen = 0
-    for chosen, (day, end) in enumerate(windows):  # noqa: B007 - the last one counts where none has enough
-        start = int(np.searchsorted(days, day))
-        if end - start >= ENOUGH:
-            break
-    found = residuals[start:end]
-    return (float(np.median(found)) if found.size else float("nan")), chosen
+def _medians(residuals: Floats, windows: Sequence[tuple[Ints, Ints]]) -> tuple[Floats, Ints]:
+    """Return, per day, the median in the first window with enough sales (else the last), and which one that was."""
+    starts, ends = (np.array([window[side] for window in windows]) for side in (0, 1))
+    enough = ends - starts >= ENOUGH
+    enough[-1] = True
+    chosen = enough.argmax(axis=0)
+    each = np.arange(len(chosen))
+    spans = zip(starts[chosen, each].tolist(), ends[chosen, each].tolist(), strict=True)
+    medians = [float(np.median(residuals[start:end])) if end > start else float("nan") for start, end in spans]
+    return np.array(medians), chosen
