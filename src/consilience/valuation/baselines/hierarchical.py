@@ -112,8 +112,9 @@ class Hierarchical(Baseline):
             DataError: Too few sales in one of them.
         """
         log_price, informed = train.truth(), information_date(train, valid)
-        if not len(train):
-            raise DataError("train holds no sale", hint="Choose boundaries that leave a longer train period.")
+        for name, part in (("train", train), ("validation", valid)):
+            if not len(part):
+                raise DataError(f"{name} holds no sale", hint="Choose boundaries that leave a longer period for it.")
         hedonic = fit_pooled(train.frame, log_price, slopes=self.slopes)
         resales = fit_resales(train, log_price, hedonic, self.least_pairs)
         estimate, strata = _estimate(valid, hedonic, resales)

@@ -23,7 +23,7 @@ MOST_EFFECTS: Final = 5_000
 """More fixed and random effects than these make the equations too large to solve in memory."""
 
 MOST_ROUNDS: Final = 200
-TOLERANCE: Final = 1e-5
+TOLERANCE: Final = 1e-4
 NOTHING: Final = 1e-6
 """A variance below this share of the residual one is none: its effects are 0."""
 
@@ -71,7 +71,7 @@ class MixedFit:
         variances: σ²ₖ of each block, by its name; 0 where the data show none.
         residual: σ².
         rounds: Rounds of the alternation.
-        converged: Whether the last round moved every variance by a share of less than 1e-5 of itself.
+        converged: Whether the last round moved every variance by a share of less than 1e-4 of itself.
     """
 
     fixed: Floats

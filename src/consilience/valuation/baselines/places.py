@@ -39,7 +39,7 @@ OUTLYING: Final = 5.0
 NORMAL_MAD: Final = 1.4826
 """Standard deviation of a normal law over its median absolute deviation."""
 
-_DEPENDENT: Final = 1e-6
+_DEPENDENT: Final = 1e-9
 _NAMES: Final = {"region": ("region",), "municipality": ("municipality",), "borough": ("municipality", "borough")}
 
 
@@ -201,15 +201,15 @@ def _fit_terms(homes: Homes) -> Terms:
         for k, name in enumerate(NUMBERS)
     }
     terms = Terms(means, tuple(homes.frame["property_class"].unique().sort()))
-    basis: list[Floats] = []
+    columns = {name: column for name, column in terms.columns(homes).items() if column.any()}
+    table = np.column_stack(list(columns.values()))
+    table /= np.linalg.norm(table, axis=0)
+    products = table.T @ table
+    # A column depends on those kept where they explain all of its length: an elimination without exchanges of rows.
     kept = []
-    for name, column in terms.columns(homes).items():
-        rest = column.copy()
-        for direction in (*basis, *basis):  # twice, as rounding leaves a trace of the directions taken out
-            rest -= direction * float(direction @ rest)
-        length = float(np.linalg.norm(rest))
-        if length > _DEPENDENT * float(np.linalg.norm(column)):
-            basis.append(rest / length)
+    for k, name in enumerate(columns):
+        if products[k, k] > _DEPENDENT:
+            products -= np.outer(products[:, k], products[k]) / products[k, k]
             kept.append(name)
     return replace(terms, kept=tuple(kept))
 
