@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from consilience.cli.console import Grid, counted, note, show
+from consilience.cli.described import description_lines
 from consilience.cli.place import Json, place_of
-from consilience.errors import ConfigError
+from consilience.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from datetime import date
@@ -23,24 +24,29 @@ app = typer.Typer(no_args_is_help=True)
 @app.command(epilog="Example: consilience data build --adapter king_county --input kc_house_data.csv")
 def build(
     context: typer.Context,
-    adapter: Annotated[str, typer.Option(help="Source: synthetic, king_county or csv.", show_default=False)],
+    adapter: Annotated[
+        str, typer.Option(help="Source: synthetic, king_county, seattle, lucas, ames or csv.", show_default=False)
+    ],
     source: Annotated[Path, typer.Option("--input", help="The source file.", show_default=False)],
     mapping: Annotated[Path | None, typer.Option(help="For csv: YAML file that maps its columns.")] = None,
+    exclusions: Annotated[
+        str, typer.Option(help="Which flagged sales to leave out: keep_all, market, or a YAML file with rules.")
+    ] = "keep_all",
     as_json: Json = False,
 ) -> None:
     """Bring a source of sales to the analytic table."""
     from consilience.valuation.pipeline import build_table  # noqa: PLC0415 - heavy
 
     project = place_of(context).project
-    made = build_table(project, adapter=adapter, source=source, mapping=mapping)
+    made = build_table(project, adapter=adapter, source=source, mapping=mapping, exclusions=exclusions)
     later = made.later_snapshots()
     read = f"{counted(made.rows, 'sale')} in {made.currency} from {made.source_file} ({made.adapter})"
     lines = [f"{read} in {project.analytic}"]
     lines += [f"flagged {name}: {count:,}" for name, count in made.flag_counts.items() if count]
-    lines += [f"excluded {name}: {count:,}" for name, count in made.exclusions.items()]
+    lines += [f"excluded by {made.exclusion_set}, {name}: {count:,}" for name, count in made.exclusions.items()]
     if later:
         lines.append(f"one snapshot later than the sales, as every report will say: {', '.join(later)}")
-    lines.append("next: consilience data splits")
+    lines.append("next: consilience data describe, consilience data splits")
     show({**made.model_dump(mode="json"), "table": str(project.analytic)}, *lines, as_json=as_json)
 
 
@@ -67,6 +73,7 @@ def splits(
         "counts": made.counts(),
         "boundaries": [day.isoformat() for day in made.boundaries],
         "moved": made.moved,
+        "moves": made.moves.to_dicts(),
         "empty": list(made.empty()),
         "splits": str(project.splits),
     }
@@ -80,7 +87,10 @@ def splits(
     if made.empty():
         note(f"warning: no sale falls into {', '.join(made.empty())}, so nothing can be asked there")
     if group_parcels:
-        lines.append(f"{counted(made.moved, 'sale')} left train because the parcel sells again later")
+        again = dict(made.moves["sold_again_in"].value_counts().iter_rows())
+        where = ", ".join(f"{again[name]:,} in {name}" for name in SPLITS if name in again)
+        why = f" because the parcel sells again later: {where}" if where else ": no parcel of theirs sells again later"
+        lines.append(f"{counted(made.moved, 'sale')} left train{why}")
     show(document, grid, *lines, "next: consilience run-arm --arm E_single --split validation", as_json=as_json)
 
 
@@ -91,6 +101,44 @@ def _day(text: str) -> date:
         return date.fromisoformat(text.strip())
     except ValueError:
         raise ConfigError(f'--boundaries: "{text.strip()}" is no day', hint="Write days such as 2015-03-01.") from None
+
+
+@app.command(epilog="Example: consilience data describe --pictures results/pictures")
+def describe(
+    context: typer.Context,
+    pictures: Annotated[
+        Path | None, typer.Option(help="Folder for a map and charts, each as PNG and SVG.", show_default=False)
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Tell what the table holds: prices, dates, gaps, flags, exclusions, splits and how each column was observed."""
+    from consilience.valuation.describe import describe as told_in_numbers  # noqa: PLC0415 - heavy
+    from consilience.valuation.pictures import draw  # noqa: PLC0415 - the same
+    from consilience.valuation.schema import read_analytic, read_manifest  # noqa: PLC0415 - the same
+    from consilience.valuation.splits import read_splits  # noqa: PLC0415 - the same
+
+    project = place_of(context).project
+    sales, manifest = read_analytic(project.analytic), read_manifest(project.analytic)
+    parts = None
+    if project.splits.exists():
+        try:
+            parts = read_splits(project.splits, sales=sales)
+        except DataError as error:  # the table was built anew since
+            note(f"warning: {error}")
+    told = told_in_numbers(sales, manifest, splits=parts)
+    drawn = () if pictures is None else draw(sales, manifest, pictures)
+    for warning in told.warnings:
+        note(f"warning: {warning}")
+    shown = [
+        {"name": each.name, "title": each.title, "alt": each.alt, "files": [str(file) for file in each.files]}
+        for each in drawn
+    ]
+    show(
+        {**told.document(), "pictures": shown},
+        *description_lines(told),
+        *(f"drawn: {file}" for each in drawn for file in each.files),
+        as_json=as_json,
+    )
 
 
 @app.command(epilog="Example: consilience data subsample")

@@ -155,7 +155,8 @@ class Manifest(Strict):
         observations: One rule for every column that is an observation.
         flag_counts: Sales per flag.
         exclusion_set: Name of the declared set of rules that chose the sales.
-        exclusions: Sales dropped per rule of the set; empty where it has no rules.
+        exclusion_rules: The set's rules in their order: name → the flags that drop a sale.
+        exclusions: Sales dropped per rule, each sale under the first that drops it; empty where there are no rules.
 
     Raises:
         ValueError: A column has no observation rule, or a rule names no column.
@@ -170,6 +171,7 @@ class Manifest(Strict):
     observations: dict[str, Observation]
     flag_counts: dict[str, int] = Field(default_factory=dict)
     exclusion_set: str = "keep_all"
+    exclusion_rules: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     exclusions: dict[str, int] = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -316,7 +318,7 @@ def write_analytic(frame: pl.DataFrame, path: Path, manifest: Manifest) -> None:
                 f'column "{name}" is a snapshot of {rule.as_of}, later than the sale of {first}',
                 hint="Declare later_than_sale, so that every report says it, or leave the column null.",
             )
-    text = json.dumps(manifest.model_dump(mode="json"), indent=2, sort_keys=True) + "\n"
+    text = json.dumps(manifest.model_dump(mode="json"), indent=2) + "\n"
     write_parquet(frame, path)
     write_whole(manifest_path(path), lambda target: target.write_text(text, encoding="utf-8"))
 

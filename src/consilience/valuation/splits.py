@@ -16,6 +16,7 @@ from consilience.registry import nearest
 from consilience.valuation.schema import MONTH_ONLY, available_date
 
 PERIODS = ("train", "validation", "test", "holdout")
+JUDGED = ("test", "holdout")
 EXCLUDED = "excluded"
 PROSPECTIVE = "prospective"
 SPLITS = (*PERIODS, PROSPECTIVE, EXCLUDED)
@@ -30,12 +31,18 @@ class TimeSplits:
     Attributes:
         frame: ``tx_id, split``, one row per sale in the table's order.
         boundaries: First days of validation, test and holdout.
-        moved: Sales taken out of train (now ``excluded``) because their parcel sells again in test or holdout.
+        moves: The sales taken out of train (now ``excluded``) because their parcel sells again in test or holdout:
+            ``tx_id, parcel_id, sale_date`` and ``sold_again_in``, the first of the two in which it does.
     """
 
     frame: pl.DataFrame
     boundaries: tuple[date, date, date]
-    moved: int
+    moves: pl.DataFrame
+
+    @property
+    def moved(self) -> int:
+        """How many sales were taken out of train."""
+        return self.moves.height
 
     def empty(self) -> tuple[str, ...]:
         """Return the periods that no sale falls into, in the order of time."""
@@ -106,13 +113,15 @@ def time_splits(
             hint="Give boundaries inside the period of the sales.",
         )
     _assert_order(frame)
-    moved = 0
-    if group_parcels:
-        judged = pl.col("split").is_in(["test", "holdout"]).any().over("parcel_id")
-        out = (pl.col("split") == "train") & judged
-        moved = frame.filter(out).height
-        frame = frame.with_columns(split=pl.when(out).then(pl.lit(EXCLUDED)).otherwise(pl.col("split")))
-    return TimeSplits(frame=frame.select(SPLIT_SCHEMA.names()), boundaries=edges, moved=moved)
+    found_in = [(pl.col("split") == name).any().over("parcel_id") for name in JUDGED]
+    again = pl.when(found_in[0]).then(pl.lit(JUDGED[0])).when(found_in[1]).then(pl.lit(JUDGED[1]))
+    frame = frame.with_columns(sold_again_in=again)
+    out = (pl.col("split") == "train") & pl.col("sold_again_in").is_not_null() & group_parcels
+    return TimeSplits(
+        frame=frame.select("tx_id", split=pl.when(out).then(pl.lit(EXCLUDED)).otherwise(pl.col("split"))),
+        boundaries=edges,
+        moves=frame.filter(out).drop("split"),
+    )
 
 
 def prospective(sales: pl.DataFrame, *, fetched_at: datetime, frozen_at: datetime) -> pl.DataFrame:
@@ -193,7 +202,7 @@ def _default_boundaries(sales: pl.DataFrame) -> tuple[date, date, date]:
 
 def _assert_order(frame: pl.DataFrame) -> None:
     """Raise where a parcel has its later sale in train and an earlier one in test or holdout."""
-    judged = pl.when(pl.col("split").is_in(["test", "holdout"])).then(pl.col("sale_date")).min().over("parcel_id")
+    judged = pl.when(pl.col("split").is_in(JUDGED)).then(pl.col("sale_date")).min().over("parcel_id")
     wrong = frame.filter((pl.col("split") == "train") & (pl.col("sale_date") > judged))
     if wrong.height:
         raise DataError(

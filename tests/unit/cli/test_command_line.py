@@ -17,6 +17,7 @@ VERBS = [
     ("demo",),
     ("ask",),
     ("data", "build"),
+    ("data", "describe"),
     ("data", "splits"),
     ("data", "subsample"),
     ("data", "synth"),

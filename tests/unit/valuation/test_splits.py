@@ -61,6 +61,10 @@ def test_a_parcel_that_sells_again_in_test_leaves_train_only_when_asked() -> Non
     assert time_splits(frame, boundaries=DAYS).moved == 0
     grouped = time_splits(frame, boundaries=DAYS, group_parcels=True)
     assert grouped.moved == 2
+    assert grouped.moves.select("tx_id", "parcel_id", "sold_again_in").rows() == [
+        ("t0", "p21", "test"),
+        ("t1", "p27", "holdout"),
+    ]
     assert grouped.frame["split"].to_list()[:3] == ["excluded", "excluded", "train"]
 
 
@@ -137,3 +141,18 @@ def test_king_county_split_at_the_reference_day(shared: Path) -> None:
         0.15,
         0.1,
     ]
+
+
+@pytest.mark.shared_data
+def test_king_county_grouped_by_parcel(shared: Path) -> None:
+    adapter = ADAPTERS["king_county"]
+    table = adapter.to_analytic(adapter.read(shared / "data/avm/king_county_2014_2015.parquet"))
+    days = [date(2015, 2, 14), date(2015, 2, 15), date(2015, 7, 1)]
+    grouped = time_splits(table, boundaries=days, group_parcels=True)
+    before = time_splits(table, boundaries=days)
+    assert (before.moved, before.counts().get("excluded")) == (0, None)
+    assert grouped.counts()["excluded"] == grouped.moved
+    sides = table.select("tx_id", "parcel_id").join(grouped.frame, on="tx_id")
+    train, test = (set(sides.filter(pl.col("split") == name)["parcel_id"]) for name in ("train", "test"))
+    assert not train & test
+    assert grouped.moves["parcel_id"].n_unique() == 112

@@ -126,6 +126,7 @@ def build(adapter: Adapter, path: Path, *, row_limit: int = ROW_LIMIT, exclusion
         },
         flag_counts=flag_counts(excluded.kept),
         exclusion_set=exclusions.name,
+        exclusion_rules={rule.name: rule.flags for rule in exclusions.rules},
         exclusions=excluded.counts,
     )
     return Built(frame=excluded.kept, manifest=manifest)
