@@ -47,7 +47,7 @@ def features(frame: pl.DataFrame, names: tuple[str, ...] = HEDONIC) -> Floats:
     """Return the same attributes of the rows of a feature matrix, NaN where unknown."""
     made = {"age_squared": pl.col("age") ** 2 / 100}
     chosen = frame.select(made.get(name, pl.col(name)).alias(name) for name in names)
-    return chosen.fill_null(float("nan")).to_numpy()
+    return chosen.fill_null(float("nan")).to_numpy(writable=True)
 
 
 @dataclass(frozen=True)
