@@ -11,6 +11,7 @@ import pytest
 from consilience.errors import DataError
 from consilience.valuation.adapters import ADAPTERS, Built, build
 from consilience.valuation.comparables import ComparableIndex
+from consilience.valuation.packets import PacketBuilder
 from consilience.valuation.schema import MONTH_ONLY, available_date, write_analytic
 from consilience.valuation.splits import time_splits
 
@@ -267,3 +268,36 @@ def test_king_county_zero_rooms_stay_and_nothing_is_dropped(shared: Path) -> Non
     assert (made.frame["bedrooms"] == 0).sum() == 13
     assert (made.frame["bathrooms"] == 0).sum() == 10
     assert (made.manifest.rows, made.manifest.exclusions) == (21_613, {})
+
+
+@pytest.mark.shared_data
+def test_packets_of_leap_days_and_of_unplaced_homes(seattle: Built, lucas: Built, ames: Built) -> None:
+    leap = (pl.col("sale_date").dt.month() == 2) & (pl.col("sale_date").dt.day() == 29)
+    for made in (seattle, lucas):
+        sale = made.frame.filter(leap)["tx_id"][-1]
+        packet = PacketBuilder(made.frame, made.manifest).build(sale)
+        assert packet.valuation_date == packet.cutoff + timedelta(days=1)
+        assert len(packet.sections["C"].items) == 12
+    nowhere = ames.frame.filter(pl.col("lat").is_null())["tx_id"][0]
+    packet = PacketBuilder(ames.frame, ames.manifest).build(nowhere)
+    assert packet.sections["C"].items == packet.sections["G"].items == ()
+    assert "Comparables: none; the subject has no coordinates." in packet.notes
+
+
+@pytest.mark.shared_data
+def test_a_sale_known_by_month_is_no_comparable_in_its_own_month(ames: Built) -> None:
+    builder = PacketBuilder(ames.frame, ames.manifest)
+    sale = ames.frame.filter(pl.col("sale_date") == date(2008, 6, 1), pl.col("lat").is_not_null())["tx_id"][0]
+    packet = builder.build(sale)
+    known = [item.as_of for item in packet.sections["C"].items]
+    assert packet.cutoff == date(2008, 5, 31)
+    assert len(known) == 12
+    assert all(day is not None and day < packet.cutoff for day in known)
+
+
+@pytest.mark.shared_data
+def test_trailing_blanks_of_ames_are_cut(shared: Path) -> None:
+    path = shared / "data/avm/ames_2006_2010.parquet"
+    assert "WD " in set(pl.read_parquet(path)["sale_type"])
+    words = ADAPTERS["ames"].read(path).select(pl.col(pl.String).str.contains(r"^\s|\s$").any())
+    assert not any(words.row(0))
