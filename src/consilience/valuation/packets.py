@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,9 @@ from consilience.valuation.market import MarketHistory
 from consilience.valuation.sampling import stratify
 from consilience.valuation.schema import Manifest, available_date
 
+if TYPE_CHECKING:
+    from consilience.valuation.adjustments import AdjustedPrices
+
 ATTRIBUTES = ("floor_area_m2", "land_area_m2", "year_built", "storeys", "n_dwellings", "new_construction")
 ASSESSMENTS = ("assessment_land", "assessment_building", "assessment_total")
 UNSEEN = ("condition", "quality")
@@ -32,7 +35,17 @@ PLACE = ("property_class", "property_subtype", "municipality", "borough")
 
 EVIDENCE_FIELDS = EvidenceFields(
     subject={"P": frozenset({"valuation_date", "cutoff", "currency", *PLACE, "lat", "lng", *ATTRIBUTES})},
-    amounts=frozenset({*ASSESSMENTS, "prior_sale_price", "price", "median_price", "median_price_per_m2"}),
+    amounts=frozenset(
+        {
+            *ASSESSMENTS,
+            "prior_sale_price",
+            "price",
+            "indexed_price",
+            "adjusted_price",
+            "median_price",
+            "median_price_per_m2",
+        }
+    ),
 )
 """What names the subject, and which fields hold amounts in the currency of the answer."""
 
@@ -50,6 +63,8 @@ class PacketBuilder:
         analytic: The whole analytic table (all splits: evidence is as of each subject's own cutoff).
         manifest: The table's manifest; its observation rules say which attributes come from a later snapshot.
         declare_condition: Show ``condition`` and ``quality``. Off by default, as condition is not observed.
+        adjusted: Show each comparable's price brought to the cutoff (``indexed_price``) and to the subject's
+            attributes too (``adjusted_price``), and say in the notes how. Off by default.
 
     Example:
         >>> from consilience.valuation.schema import ANALYTIC, IDENTITY, Observation, RegionMap
@@ -64,7 +79,15 @@ class PacketBuilder:
         (datetime.date(2015, 3, 1), 47.123, 'Comparables: none; no sale qualifies within 25 km.')
     """
 
-    def __init__(self, analytic: pl.DataFrame, manifest: Manifest, *, declare_condition: bool = False) -> None:
+    def __init__(
+        self,
+        analytic: pl.DataFrame,
+        manifest: Manifest,
+        *,
+        declare_condition: bool = False,
+        adjusted: AdjustedPrices | None = None,
+    ) -> None:
+        self._adjusted = adjusted
         table = analytic.with_columns(available_date()).sort("available_date", "parcel_id", maintain_order=True)
         self._manifest = manifest
         self._attributes = (*ATTRIBUTES, *UNSEEN) if declare_condition else ATTRIBUTES
@@ -91,7 +114,7 @@ class PacketBuilder:
         """Return the packet of one sale: sections P, C, M and G.
 
         Raises:
-            DataError: The table has no such sale.
+            DataError: The table has no such sale, or it has no adjusted prices although they are to be shown.
             LeakError: The subject's roll is dated past its cutoff.
         """
         return self._build(self._facts.row(self._find(tx_id), named=True))[0]
@@ -159,7 +182,7 @@ class PacketBuilder:
         )
         sections = (
             Section(code="P", title="Subject property", items=(self._subject(subject, cutoff),)),
-            Section(code="C", title="Comparable sales", items=self._comparables(found)),
+            Section(code="C", title="Comparable sales", items=self._comparables(subject["tx_id"], found)),
             Section(code="M", title="Market", items=(EvidenceItem(id="M1", as_of=cutoff, content=market),)),
             Section(code="G", title="Geography", items=self._geography(subject, cutoff)),
         )
@@ -169,7 +192,7 @@ class PacketBuilder:
             cutoff=cutoff,
             cutoff_rule="last_admissible",
             sections={section.code: section for section in sections},
-            notes=(*_search_notes(found), *self._snapshot_notes()),
+            notes=(*_search_notes(found), *self._adjustment_notes(), *self._snapshot_notes()),
         )
         return packet, found
 
@@ -206,14 +229,16 @@ class PacketBuilder:
         sold = self._facts["available_date"]
         return max((row for row in self._rows_of[parcel] if sold[row] < cutoff), default=None)
 
-    def _comparables(self, found: Comparables) -> tuple[EvidenceItem, ...]:
+    def _comparables(self, tx_id: str, found: Comparables) -> tuple[EvidenceItem, ...]:
         items = []
+        adjusted = {} if self._adjusted is None else self._adjusted.of(tx_id)
         for rank, (row, distance) in enumerate(zip(found.rows.tolist(), found.distances_km.tolist(), strict=True), 1):
             facts = self._facts.row(row, named=True)
             price, roll = self._price[row], facts["assessment_total"]
             content: dict[str, JsonValue] = {
                 "sale_date": facts["sale_date"].isoformat(),
                 "price": round(price),
+                **({} if self._adjusted is None else adjusted[facts["tx_id"]]),
                 "distance_km": round(distance, 2),
                 **{name: _compact(facts[name]) for name in self._shown},
                 "price_to_assessment": round(price / roll, 3) if roll else None,
@@ -237,6 +262,9 @@ class PacketBuilder:
         days = [rule.as_of for rule in later if rule.as_of is not None]
         as_of = max(days) if len(days) == len(later) else None
         return EvidenceItem(id=evidence_id, as_of=as_of, snapshot=True, content=content)
+
+    def _adjustment_notes(self) -> tuple[str, ...]:
+        return () if self._adjusted is None else (self._adjusted.note,)
 
     def _snapshot_notes(self) -> tuple[str, ...]:
         shown = {*PLACE, "lat", "lng", *self._attributes, *GEO_COLUMNS}
