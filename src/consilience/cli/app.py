@@ -16,6 +16,7 @@ from consilience.cli import (
     data,
     demo,
     evaluating,
+    exports,
     fitting,
     freezing,
     grids,
@@ -40,6 +41,7 @@ app.command("demo", epilog="Example: consilience demo")(demo.demo)
 app.command("ask", epilog=asking.EXAMPLE)(asking.ask)
 app.add_typer(data.app, name="data", help="Build a table of sales, split it, draw from it, or make up a town.")
 app.add_typer(baselines.app, name="baselines", help="Statistical models over the table, which a panel has to beat.")
+app.command("export-avm", epilog=exports.EXAMPLE)(exports.export_avm)
 app.command("roles", epilog=rosters.EXAMPLE)(rosters.roles)
 app.command("run-arm", epilog=run_arm.EXAMPLE)(run_arm.run_arm)
 app.command("grid", epilog=grids.EXAMPLE)(grids.grid)
