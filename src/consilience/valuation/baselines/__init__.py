@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from consilience.registry import Registry
 from consilience.valuation.baselines.adjusted import AdjustedComps
+from consilience.valuation.baselines.avm import Avm
 from consilience.valuation.baselines.base import Baseline, FittedBaseline, Prediction
+from consilience.valuation.baselines.boosting import Boosting
 from consilience.valuation.baselines.hedonic import Hedonic
 from consilience.valuation.baselines.hierarchical import Hierarchical
 from consilience.valuation.baselines.imported import ImportedPredictions
@@ -18,6 +20,8 @@ BASELINES: Registry[type[Baseline]] = Registry(
         Hedonic,
         AdjustedComps,
         Hierarchical,
+        Boosting,
+        Avm,
         IndexedPrior,
         ImportedPredictions,
     ),

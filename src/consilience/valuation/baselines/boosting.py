@@ -131,8 +131,8 @@ class Boosting(Baseline):
             )
 
     def kept(self, fitted: FittedBaseline) -> Boosting:
-        """Return the same baseline with what tuning chose in ``fitted``, for a later refit."""
-        return replace(self, choice=fitted.choice) if isinstance(fitted, FittedBoosting) else self
+        """Return the same baseline with what tuning chose in ``fitted`` and one fold, for a later refit."""
+        return replace(self, choice=fitted.choice, folds=1) if isinstance(fitted, FittedBoosting) else self
 
     def fit(self, train: FeatureMatrix, valid: FeatureMatrix) -> FittedBoosting:
         """Return the trees grown on train and validation, with hyper-parameters and intervals from validation.
