@@ -11,7 +11,7 @@ import numpy as np
 from consilience.valuation.baselines.base import Baseline, FittedBaseline, Floats, Prediction, information_date
 from consilience.valuation.baselines.hedonic import HedonicPrices, clusters, days, fit_prices, property_classes
 from consilience.valuation.baselines.levels import LevelPath
-from consilience.valuation.baselines.ols import LeastSquares, least_squares
+from consilience.valuation.baselines.ols import LeastSquares, trimmed_least_squares
 from consilience.valuation.baselines.regressors import HEDONIC, attributes, features
 from consilience.valuation.baselines.strata import ResidualIntervals, fit_intervals
 from consilience.valuation.features import FeatureMatrix
@@ -61,7 +61,7 @@ class AdjustedComps(Baseline):
         count = (~np.isnan(indexed)).sum(axis=1)[there]
         # An unknown difference counts 0, as it does when comparables are adjusted.
         means = np.column_stack([np.nansum(columns[there], axis=1) / count for columns in differences])
-        fit = least_squares(gap, means, ADJUSTED, clusters=clusters(train.frame)[there])
+        fit = trimmed_least_squares(gap, means, ADJUSTED, clusters=clusters(train.frame)[there])
         bare = FittedAdjusted(prices, fit, None, information_date(train, valid))
         intervals = fit_intervals(bare.points(valid), valid.truth(), property_classes(valid))
         return FittedAdjusted(prices, fit, intervals, bare.information_date)

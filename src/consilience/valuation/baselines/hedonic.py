@@ -12,7 +12,7 @@ import polars as pl
 
 from consilience.valuation.baselines.base import Baseline, FittedBaseline, Floats, Prediction, information_date
 from consilience.valuation.baselines.levels import LevelPath, level_path
-from consilience.valuation.baselines.ols import LeastSquares, least_squares
+from consilience.valuation.baselines.ols import LeastSquares, trimmed_least_squares, within
 from consilience.valuation.baselines.regressors import (
     HEDONIC,
     Cells,
@@ -99,7 +99,7 @@ def fit_prices(train: FeatureMatrix) -> HedonicPrices:
     months = np.unique(month)
     dummies = (month[:, None] == months[None, 1:]).astype(np.float64)
     names = (*filling.columns, *(f"month_{number}" for number in months[1:].tolist()))
-    fit = least_squares(
+    fit = trimmed_least_squares(
         train.truth(),
         np.column_stack([filling.fill(values, classes), dummies]),
         names,
@@ -123,8 +123,9 @@ class Hedonic(Baseline):
     A subject's time enters as evidence, not as a parameter: the median surplus of sales over x'β and effect, known
     before its cutoff (`LevelPath`). An earlier sale of the parcel adds γ + ρ·s, where s is what it brought beyond the
     subject's structure and the level then; γ and ρ are fitted on the surplus of train's resales. Unknown attributes
-    take the median of their class in train and an indicator. Standard errors are clustered by municipality. Intervals
-    are quantiles of validation residuals by class and predicted tercile.
+    take the median of their class in train and an indicator. Sales that miss by more than five robust standard
+    deviations, such as nominal prices, teach nothing (`trimmed_least_squares`). Standard errors are clustered by
+    municipality. Intervals are quantiles of validation residuals by class and predicted tercile.
     """
 
     name: ClassVar[str] = "A_hedonic"
@@ -150,7 +151,7 @@ class FittedHedonic(FittedBaseline):
     """
 
     prices: HedonicPrices
-    prior: LeastSquares | None
+    prior: PriorTerm | None
     intervals: ResidualIntervals | None
     information: date
 
@@ -165,7 +166,7 @@ class FittedHedonic(FittedBaseline):
         worth = self.prices.structure(features(subjects.frame), subjects.frame)
         log_point = worth + path.at_cutoff(days(subjects.frame["cutoff"]))
         if self.prior is not None:
-            log_point += _prior_columns(self.prices, path, subjects) @ self.prior.of(*PRIOR)
+            log_point += self.prior.columns(prior_surplus(self.prices, path, subjects)) @ self.prior.fit.of(*PRIOR)
         prices: Floats = np.exp(log_point)
         return prices
 
@@ -194,6 +195,8 @@ class FittedHedonic(FittedBaseline):
             if count and name in self.prices.filling.names
         ]
         notes += [f"{name} is unknown for all of train and prices nothing." for name in self.prices.filling.absent]
+        if self.prices.fit.outlying:
+            notes.append(f"{self.prices.fit.outlying} sales of train lie too far from all others and teach nothing.")
         new = int((self.prices.cells.codes(subjects.frame) < 0).sum())
         if new:
             notes.append(
@@ -204,23 +207,52 @@ class FittedHedonic(FittedBaseline):
         return tuple(notes)
 
 
-def _prior_columns(prices: HedonicPrices, path: LevelPath, subjects: FeatureMatrix) -> Floats:
-    """Return whether there is an earlier sale and what it brought beyond structure and level; zeros without one."""
+@dataclass(frozen=True)
+class PriorTerm:
+    """What an earlier sale of the parcel adds.
+
+    Attributes:
+        fit: Coefficients of `PRIOR`.
+        low: Surplus of earlier sales in train below which an earlier price is outlying and adds nothing.
+        high: The same above.
+    """
+
+    fit: LeastSquares
+    low: float
+    high: float
+
+    def columns(self, surplus: Floats) -> Floats:
+        """Return whether there is an earlier sale that counts, and its surplus; zeros without one."""
+        there = (surplus >= self.low) & (surplus <= self.high)  # false where it is NaN
+        return np.column_stack([there.astype(np.float64), np.where(there, surplus, 0.0)])
+
+    def record(self) -> dict[str, Any]:
+        """Return coefficients and bounds as JSON."""
+        return {**self.fit.record(), "surplus_between": [self.low, self.high]}
+
+
+def prior_surplus(prices: HedonicPrices, path: LevelPath, subjects: FeatureMatrix) -> Floats:
+    """Return what the parcel's earlier sale brought beyond its structure and the level then; NaN without one."""
     frame = subjects.frame
-    there = frame["ln_prior_price"].is_not_null().to_numpy()
     level = path.at(days(frame["prior_sale_date"]), days(frame["cutoff"]))
-    surplus = frame["ln_prior_price"].fill_null(0.0).to_numpy() - level - prices.structure(features(frame), frame)
-    return np.column_stack([there.astype(np.float64), np.where(there, surplus, 0.0)])
+    before = frame["ln_prior_price"].fill_null(float("nan")).to_numpy()
+    surplus: Floats = before - level - prices.structure(features(frame), frame)
+    return surplus
 
 
-def _fit_prior(prices: HedonicPrices, path: LevelPath, train: FeatureMatrix) -> LeastSquares | None:
+def _fit_prior(prices: HedonicPrices, path: LevelPath, train: FeatureMatrix) -> PriorTerm | None:
     frame = train.frame
-    rows = frame["ln_prior_price"].is_not_null().to_numpy()
+    before = prior_surplus(prices, path, train)
+    rows = ~np.isnan(before)
     if rows.sum() < ENOUGH_PRIOR:
         return None
+    known = before[rows]
+    usual = known[within(known)]
+    low, high = float(usual.min()), float(usual.max())
+    rows &= (before >= low) & (before <= high)
     surplus = train.truth() - prices.structure(features(frame), frame) - path.at_cutoff(days(frame["cutoff"]))
-    columns = _prior_columns(prices, path, train)[rows]
-    return least_squares(surplus[rows], columns, PRIOR, clusters=clusters(frame)[rows])
+    columns = np.column_stack([np.ones(int(rows.sum())), before[rows]])
+    return PriorTerm(trimmed_least_squares(surplus[rows], columns, PRIOR, clusters=clusters(frame)[rows]), low, high)
 
 
 def clusters(frame: pl.DataFrame) -> Ints:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from consilience.errors import DataError
 from consilience.valuation.baselines.base import Floats
@@ -16,6 +17,13 @@ CONSTANT: Final = 1e-10
 
 DEPENDENT: Final = 1e-9
 """A column of which less than this share (of its square) is not explained by those before it depends on them."""
+
+
+OUTLYING: Final = 5.0
+"""A sale that misses by more robust standard deviations is no market price, or not of this market."""
+
+_NORMAL_MAD: Final = 1.4826
+_PASSES: Final = 10
 
 
 @dataclass(frozen=True)
@@ -32,6 +40,7 @@ class LeastSquares:
         dropped: Column left out → why.
         rows: Rows fitted on.
         clusters: Clusters among them.
+        outlying: Rows left out by `trimmed_least_squares`.
     """
 
     names: tuple[str, ...]
@@ -43,6 +52,7 @@ class LeastSquares:
     dropped: dict[str, str] = field(default_factory=dict)
     rows: int = 0
     clusters: int = 0
+    outlying: int = 0
 
     def of(self, *names: str) -> Floats:
         """Return the coefficients of some columns; 0 for one that was dropped."""
@@ -60,6 +70,7 @@ class LeastSquares:
             "dropped": dict(self.dropped),
             "rows": self.rows,
             "clusters": self.clusters,
+            "outlying": self.outlying,
         }
 
     def wald(self, expected: dict[str, float]) -> float:
@@ -158,6 +169,53 @@ def least_squares(
         rows=n,
         clusters=count,
     )
+
+
+def trimmed_least_squares(
+    y: Floats, columns: Floats, names: tuple[str, ...], *, clusters: Ints, cells: Ints | None = None
+) -> LeastSquares:
+    """Return `least_squares` on the rows that are not outlying, found by fitting and leaving out in turn.
+
+    A nominal price (a dollar between relatives) would move every coefficient. Rows that miss by more than `OUTLYING`
+    robust standard deviations (1.4826 median absolute ones) are left out until that changes nothing, ten times at
+    most; a cell is never left without rows. Residuals are those of the rows kept.
+
+    Example:
+        >>> x = np.arange(40.0)[:, None]
+        >>> y = 2 * x[:, 0] + np.tile([0.1, -0.1], 20)
+        >>> y[3] = -500
+        >>> fit = trimmed_least_squares(y, x, ("x",), clusters=np.arange(40))
+        >>> fit.coefficients.round(2).tolist(), fit.outlying
+        ([2.0], 1)
+    """
+
+    def fitted(kept: npt.NDArray[np.bool_]) -> LeastSquares:
+        inside = None if cells is None else cells[kept]
+        return least_squares(y[kept], columns[kept], names, clusters=clusters[kept], cells=inside)
+
+    kept = np.ones(len(y), dtype=np.bool_)
+    fit = fitted(kept)
+    for _ in range(_PASSES):
+        effect = 0.0 if cells is None else fit.effects[cells]
+        usual = within(y - effect - columns @ fit.of(*names))
+        if cells is not None:
+            usual |= np.bincount(cells, weights=usual)[cells] == 0
+        if (usual == kept).all():
+            break
+        kept, fit = usual, fitted(usual)
+    return replace(fit, outlying=int((~kept).sum()))
+
+
+def within(miss: Floats, deviations: float = OUTLYING) -> npt.NDArray[np.bool_]:
+    """Return which misses lie within some robust standard deviations (1.4826 median absolute ones) of their median.
+
+    Example:
+        >>> within(np.array([0.0, 0.1, -0.1, 9.0]), 3).tolist()
+        [True, True, True, False]
+    """
+    distance = np.abs(miss - np.median(miss))
+    # Rounding is no distance: where half of the misses are equal, the others are not outlying by a hair.
+    return np.asarray(distance <= deviations * _NORMAL_MAD * np.median(distance) + 1e-9)
 
 
 def _means(values: Floats, cells: Ints, sizes: Ints) -> Floats:

@@ -18,6 +18,7 @@ from consilience.valuation.baselines.base import Floats
 from consilience.valuation.baselines.hedonic import days
 from consilience.valuation.baselines.levels import LevelPath, level_path
 from consilience.valuation.baselines.mixed import Block, Ints, MixedFit, fit_mixed
+from consilience.valuation.baselines.ols import OUTLYING, within
 from consilience.valuation.baselines.regressors import attributes, features
 
 NUMBERS: Final = (
@@ -35,9 +36,6 @@ PLACES: Final = ("region", "municipality", "borough")
 MONTH: Final = "month"
 TREND: Final = "trend"
 DAYS_PER_YEAR: Final = 365.25
-OUTLYING: Final = 5.0
-NORMAL_MAD: Final = 1.4826
-"""Standard deviation of a normal law over its median absolute deviation."""
 
 _DEPENDENT: Final = 1e-9
 _NAMES: Final = {"region": ("region",), "municipality": ("municipality",), "borough": ("municipality", "borough")}
@@ -180,17 +178,6 @@ def fit_pooled(frame: pl.DataFrame, log_price: Floats, *, slopes: bool) -> Poole
     level = np.append(first.model.effects.get(MONTH, np.zeros(0)), 0.0)  # -1 is the month in which the walk begins
     hedonic, surplus = fitted(usual & within(surplus - level[months - 1], OUTLYING))
     return replace(hedonic, base=float(np.median(surplus)))
-
-
-def within(miss: Floats, deviations: float) -> npt.NDArray[np.bool_]:
-    """Return which misses lie within some robust standard deviations (1.4826 median absolute ones) of their median.
-
-    Example:
-        >>> within(np.array([0.0, 0.1, -0.1, 9.0]), 3).tolist()
-        [True, True, True, False]
-    """
-    distance = np.abs(miss - np.median(miss))
-    return np.asarray(distance <= deviations * NORMAL_MAD * np.median(distance))
 
 
 def _fit_terms(homes: Homes) -> Terms:

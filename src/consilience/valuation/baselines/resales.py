@@ -14,7 +14,8 @@ from consilience.errors import DataError
 from consilience.valuation.baselines.base import Floats
 from consilience.valuation.baselines.hedonic import days
 from consilience.valuation.baselines.mixed import Ints
-from consilience.valuation.baselines.places import Homes, PooledHedonic, within
+from consilience.valuation.baselines.ols import within
+from consilience.valuation.baselines.places import Homes, PooledHedonic
 from consilience.valuation.baselines.repeat_sales import SHORT_DAYS, RepeatIndex, fit_repeat_index, month_number
 
 if TYPE_CHECKING:
