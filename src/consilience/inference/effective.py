@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from consilience.core.kinds import compact
+from consilience.core.undefined import Undefined as Undefined  # noqa: PLC0414 - its older address stays valid
 from consilience.errors import DataError
 
 FloatArray = npt.NDArray[np.float64]
@@ -24,17 +25,6 @@ RIDGE: Final = 1e-10
 """Added to the diagonal before inverting, as a share of the mean variance."""
 _CONSTANT: Final = 1e-12
 _NULL: Final = 1e-9
-
-
-@dataclass(frozen=True)
-class Undefined:
-    """A quantity that does not exist here.
-
-    Attributes:
-        reason: Why, in words that fit behind "undefined:".
-    """
-
-    reason: str
 
 
 @dataclass(frozen=True)
