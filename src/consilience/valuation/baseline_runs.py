@@ -24,6 +24,7 @@ from consilience.valuation.baselines.cards import card_markdown, model_card, par
 from consilience.valuation.baselines.imported import ImportedPredictions
 from consilience.valuation.features import AsOf, FeatureMatrix, build_feature_matrix
 from consilience.valuation.pipeline import Project, subsample
+from consilience.valuation.rolling import roll
 from consilience.valuation.sampling import select_items
 from consilience.valuation.schema import Manifest, read_analytic, read_manifest
 from consilience.valuation.splits import read_splits
@@ -129,8 +130,8 @@ def fit_baselines(bench: Bench, results: Path, baselines: Sequence[Baseline]) ->
     train, valid = (bench.matrix.part(name) for name in FITTED_ON)
     runs = []
     for baseline in baselines:
-        fitted = baseline.fit(train, valid)
-        runs.append(_keep(bench, results, baseline, fitted, label="fit", asked={}, notes=()))
+        kept = _Kept(baseline.name, {"": baseline.fit(train, valid)})
+        runs.append(_keep(bench, results, baseline, kept, label="fit", asked={}))
     return runs
 
 
@@ -139,7 +140,8 @@ def predict_baselines(
 ) -> list[BaselineRun]:
     """Fit baselines and write what they predict for a split, with models and cards.
 
-    The same table, splits, parameters and items give the same bytes.
+    Where the bench is ``rolling``, parameters are fitted anew as time goes (`roll`) and the arm's name ends in
+    ``_rolling``; an imported table is what it is. The same table, splits, parameters and items give the same bytes.
 
     Args:
         bench: The table.
@@ -154,24 +156,18 @@ def predict_baselines(
         ConfigError: A baseline lacks a parameter.
     """
     subjects = _subjects(bench.matrix, split, items)
-    train, valid = (bench.matrix.part(name) for name in FITTED_ON)
     asked = {"split": split, "items": "all" if items is None else sha256_hex(canonical_json(sorted(items)))}
+    chosen = pl.col("tx_id").is_in(subjects.frame["tx_id"].implode())
     runs = []
     for baseline in baselines:
-        fitted = baseline.fit(train, valid)
-        predicted = fitted.predict(subjects)
-        runs.append(
-            _keep(
-                bench,
-                results,
-                baseline,
-                fitted,
-                label=split,
-                asked=asked,
-                notes=predicted.notes,
-                predicted=(subjects, predicted),
-            )
-        )
+        if bench.matrix.as_of == "rolling" and not isinstance(baseline, ImportedPredictions):
+            rolled = roll(baseline, bench.matrix, subjects=chosen)
+            fits = {day.isoformat(): fitted for day, fitted in rolled.fits.items()}
+            kept = _Kept(rolled.arm, fits, (rolled.subjects, rolled.prediction))
+        else:
+            fitted = baseline.fit(*(bench.matrix.part(name) for name in FITTED_ON))
+            kept = _Kept(baseline.name, {"": fitted}, (subjects, fitted.predict(subjects)))
+        runs.append(_keep(bench, results, baseline, kept, label=split, asked=asked))
     return runs
 
 
@@ -243,49 +239,71 @@ def _subjects(matrix: FeatureMatrix, split: str, items: Sequence[str] | None) ->
     return subjects.blind()
 
 
+@dataclass(frozen=True)
+class _Kept:
+    """What one baseline came to: its fits by day of refit ("" where there is one alone), and what they predicted."""
+
+    arm: str
+    fits: Mapping[str, FittedBaseline]
+    predicted: tuple[FeatureMatrix, Prediction] | None = None
+
+    @property
+    def last(self) -> FittedBaseline:
+        return list(self.fits.values())[-1]
+
+    @property
+    def record(self) -> dict[str, Any]:
+        if "" in self.fits:
+            return self.fits[""].record()
+        return {"refits": {day: fitted.record() for day, fitted in self.fits.items()}}
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        return {
+            f"{day}-{name}" if day else name: text.encode()
+            for day, fitted in self.fits.items()
+            for name, text in fitted.files().items()
+        }
+
+
 def _keep(
-    bench: Bench,
-    results: Path,
-    baseline: Baseline,
-    fitted: FittedBaseline,
-    *,
-    label: str,
-    asked: Mapping[str, Any],
-    notes: tuple[str, ...],
-    predicted: tuple[FeatureMatrix, Prediction] | None = None,
+    bench: Bench, results: Path, baseline: Baseline, kept: _Kept, *, label: str, asked: Mapping[str, Any]
 ) -> BaselineRun:
     """Write what one baseline left and return where."""
-    record = fitted.record()
+    record = kept.record
     identity = {
-        "arm": baseline.name,
+        "arm": kept.arm,
         "parameters": parameters(baseline),
         "as_of": bench.matrix.as_of,
         **asked,
         **bench.hashes,
         "model": sha256_hex(canonical_json(record)),
     }
-    run_id = f"{bench.prefix}{baseline.name}-{label}-{sha256_hex(canonical_json(identity))[:10]}"
+    run_id = f"{bench.prefix}{kept.arm}-{label}-{sha256_hex(canonical_json(identity))[:10]}"
     folder = results / "baselines" / run_id
     hashes = {**bench.hashes, "model.json": write_json(folder / "model.json", record)}
-    for name, text in sorted(fitted.files().items()):
-        data = text.encode()
+    for name, data in sorted(kept.files.items()):
         write_whole(folder / name, partial(Path.write_bytes, data=data))
         hashes[name] = sha256_hex(data)
-    subjects, answered = 0, 0
-    if predicted is not None:
-        rows = prediction_rows(baseline.name, run_id, *predicted, information=fitted.information_date)
+    subjects, answered, crossing = 0, 0, None
+    notes: tuple[str, ...] = ()
+    if kept.predicted is not None:
+        rows = prediction_rows(kept.arm, run_id, *kept.predicted, information=kept.last.information_date)
         hashes["predictions.parquet"] = write_predictions(rows, folder / "predictions.parquet")
         subjects, answered = rows.height, int((rows["status"] == "answered").sum())
-    used = periods_of(bench.matrix.frame, *dict.fromkeys((*FITTED_ON, *([label] if predicted else []))))
+        notes, crossing = kept.predicted[1].notes, kept.predicted[1].crossing_rate
+    used = periods_of(bench.matrix.frame, *dict.fromkeys((*FITTED_ON, *([label] if kept.predicted else []))))
     card = {
-        **model_card(baseline, fitted, manifest=bench.manifest, periods=used, hashes=hashes),
+        **model_card(baseline, kept.last, manifest=bench.manifest, periods=used, hashes=hashes),
+        "arm": kept.arm,
         "run_id": run_id,
         "as_of": bench.matrix.as_of,
-        "predicted": None if predicted is None else {"split": label, "subjects": subjects, "answered": answered},
-        "crossing_rate": None if predicted is None else predicted[1].crossing_rate,
+        "refits": [day for day in kept.fits if day],
+        "predicted": None if kept.predicted is None else {"split": label, "subjects": subjects, "answered": answered},
+        "crossing_rate": crossing,
         "notes": list(notes),
     }
     text = json.dumps(card, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
     write_whole(folder / "card.json", lambda target: target.write_text(text, encoding="utf-8"))
     write_whole(folder / "card.md", lambda target: target.write_text(card_markdown(card), encoding="utf-8"))
-    return BaselineRun(run_id, folder, baseline.name, fitted.information_date, subjects, answered, notes)
+    return BaselineRun(run_id, folder, kept.arm, kept.last.information_date, subjects, answered, notes)

@@ -66,6 +66,20 @@ def test_the_same_gives_the_same_bytes(bench: Bench, tmp_path: Path) -> None:
     assert first == written(tmp_path / "two")
 
 
+def test_rolling_refits_bear_their_name_and_the_day_each_row_knew(project: Project, tmp_path: Path) -> None:
+    rolling = open_bench(project, as_of="rolling")
+    (run,) = predict_baselines(rolling, tmp_path, chosen_baselines(["A_hedonic"]), split="test")
+    assert run.arm == "A_hedonic_rolling"
+    rows = read_predictions(run.folder / "predictions.parquet")
+    assert rows.height == rows["point"].count() == len(rolling.matrix.part("test"))
+    assert rows["information_date"].n_unique() > 2
+    assert (rows["information_date"] <= rows["cutoff"]).all()
+    card = json.loads((run.folder / "card.json").read_bytes())
+    refits = list(json.loads((run.folder / "model.json").read_bytes())["refits"])
+    assert card["refits"] == sorted(refits)
+    assert (card["as_of"], len(refits)) == ("rolling", rows["information_date"].n_unique())
+
+
 def test_the_card_tells_data_period_features_and_hashes(bench: Bench, tmp_path: Path) -> None:
     (run,) = predict_baselines(bench, tmp_path, chosen_baselines(["A_hedonic"]), split="test")
     card = json.loads((run.folder / "card.json").read_bytes())
