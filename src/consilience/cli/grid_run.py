@@ -114,7 +114,10 @@ class GridRun:
 
         An arm matched to another one of the grid may take what that one takes, which nobody knows before.
         """
-        items = items_unwritten(self.wanted, project=self.place.project, town=self.place.town)
+        items = {
+            wanted: items_unwritten(wanted, project=self.place.project, town=self.place.town)
+            for wanted in self._all_wanted()
+        }
         costs: list[ArmCost] = []
         later: list[str] = []
         simulated = True
@@ -122,12 +125,16 @@ class GridRun:
             if cell.match is not None and self._of_grid(cell.match):
                 later.append(f"{cell.arm} matched to {cell.match}: up to what that arm will have taken")
                 continue
-            plan, chosen = planned(self.place, self._asked(cell, match=cell.match), items)
+            plan, chosen = planned(self.place, self._asked(cell, match=cell.match), items[self.wanted.by(cell.arm)])
             simulated = simulated and plan.simulated
             costs.append(foreseen_cost(plan.arm, foresee(plan, chosen, catalogue=self._settings(cell).catalogue)))
         table = cost_table(costs, simulated=simulated)
         document = {"dry_run": True, "simulated": simulated, "arms": table.to_json(), "not_foreseen": later}
         show(document, *shown(table), *later, *self._about_cap(), as_json=as_json)
+
+    def _all_wanted(self) -> list[Wanted]:
+        """Return the items of the grid, once in every form of packets that its arms declare."""
+        return list(dict.fromkeys(self.wanted.by(cell.arm) for cell in self.cells))
 
     def _of_grid(self, match: str) -> bool:
         """Return whether a match names an arm of this grid: its treatment, or its label with the rounds."""
@@ -146,12 +153,14 @@ class GridRun:
         if self.live:
             for cell in self.cells:
                 check_keys(self._settings(cell), root=self.place.root)
-        items = items_of(self.wanted, project=self.place.project, town=self.place.town)
+        items = {
+            wanted: items_of(wanted, project=self.place.project, town=self.place.town) for wanted in self._all_wanted()
+        }
         stopped = None
         for replicate in range(self.spec.repeats + 1):
             for cell in self.cells:
                 if stopped is None:
-                    stopped = self._run(cell, items, replicate=replicate).stopped_by
+                    stopped = self._run(cell, items[self.wanted.by(cell.arm)], replicate=replicate).stopped_by
         self._tell(stopped_by=stopped, as_json=as_json)
         if isinstance(stopped, StoppedError):
             raise StoppedError(stopped.message, hint=f"To resume: {self.place.command}")

@@ -35,7 +35,7 @@ SHOWN_ITEMS = 24
 
 def preview(place: Place, asked: Asked, *, as_json: bool) -> None:
     """Print what a run may take at worst; nothing is written into the project."""
-    items = items_unwritten(asked.wanted, project=place.project, town=place.town)
+    items = items_unwritten(asked.wanted.by(asked.arm), project=place.project, town=place.town)
     plan, items = planned(place, asked, items)
     discount = DISCOUNT if asked.batch else 1
     ahead = foresee(plan, items, catalogue=asked.settings.catalogue, discount=discount)
@@ -112,7 +112,7 @@ def perform(place: Place, asked: Asked, *, accept: frozenset[str], retry_failed:
     """
     if asked.live:
         check_keys(asked.settings, root=place.root)
-    wanted = items_of(asked.wanted, project=place.project, town=place.town)
+    wanted = items_of(asked.wanted.by(asked.arm), project=place.project, town=place.town)
     report, items = executed(place, asked, wanted, accept=accept, retry_failed=retry_failed)
     turns = report.manifest["turns"]
     silent = unanswered(report.folder) if sum(turns.values()) > turns["answered"] else []

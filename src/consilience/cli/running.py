@@ -7,7 +7,7 @@ import re
 import secrets
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,7 +19,8 @@ from consilience.cli.data import TOWN_SEED
 from consilience.cli.settings import Settings, keys_and_urls
 from consilience.cli.watch import interruptible, watching
 from consilience.core.packet import Item
-from consilience.errors import ConfigError, DataError
+from consilience.errors import ConfigError, DataError, PlanError
+from consilience.experiments.arms import PLAIN, treatment
 from consilience.experiments.casting import cast
 from consilience.experiments.fingerprint import run_facts
 from consilience.experiments.general import GENERAL
@@ -30,11 +31,10 @@ from consilience.experiments.questions import read_questions
 from consilience.experiments.runner import run_arm
 from consilience.models.base import Model
 from consilience.models.prices import Catalogue
-from consilience.valuation.packets import PacketBuilder
 from consilience.valuation.pipeline import SUBSAMPLE_SEED as DRAW_SEED
-from consilience.valuation.pipeline import VALUATION, Project, load_items, synthetic_project
+from consilience.valuation.pipeline import VALUATION, Project, build_items, load_items, synthetic_project
 from consilience.valuation.sampling import draw_subsamples, select_items
-from consilience.valuation.schema import read_analytic, read_manifest
+from consilience.valuation.schema import read_analytic
 from consilience.valuation.splits import read_splits
 
 APPLICATIONS: Mapping[str, Application] = {each.name: each for each in (VALUATION, GENERAL)}
@@ -49,12 +49,22 @@ class Wanted:
         n: How many of the split's subsample.
         questions: File of questions; None for sales.
         synthetic: The sales of the synthetic town.
+        packets: The form of their packets, as the arm declares it.
     """
 
     split: str | None
     n: int
     questions: Path | None
     synthetic: bool
+    packets: str = PLAIN
+
+    def by(self, arm: str) -> Wanted:
+        """Return the same items in the form of packets that an arm declares.
+
+        Raises:
+            ConfigError: No such arm.
+        """
+        return replace(self, packets=treatment(arm).packets)
 
     @property
     def application(self) -> Application:
@@ -65,12 +75,18 @@ class Wanted:
 def items_of(wanted: Wanted, *, project: Project, town: Project) -> list[Item]:
     """Return the items of a run; the town and the subsample are made and stored where they are absent."""
     if wanted.questions is not None:
+        if wanted.packets != PLAIN:
+            raise PlanError(
+                f"a file of questions brings its own packets, which are not {wanted.packets}",
+                hint="Ask this arm about sales.",
+            )
         return read_questions(wanted.questions)
     if wanted.synthetic:
         synthetic_project(town, seed=TOWN_SEED)
     else:
         _expect_built(project)
-    return load_items(town if wanted.synthetic else project, split=wanted.split or "", n=wanted.n)
+    source = town if wanted.synthetic else project
+    return load_items(source, split=wanted.split or "", n=wanted.n, packets=wanted.packets)
 
 
 def _expect_built(project: Project) -> None:
@@ -93,8 +109,8 @@ def items_unwritten(wanted: Wanted, *, project: Project, town: Project) -> list[
     sales = read_analytic(source.analytic)
     splits = read_splits(source.splits, sales=sales)
     drawn = draw_subsamples(sales, splits, rng=np.random.default_rng(DRAW_SEED))
-    builder = PacketBuilder(sales, read_manifest(source.analytic))
-    return [builder.build_item(tx_id) for tx_id in select_items(drawn, split=wanted.split or "", n=wanted.n)]
+    chosen = select_items(drawn, split=wanted.split or "", n=wanted.n)
+    return build_items(source, chosen, packets=wanted.packets)
 
 
 def run_name(plan: Plan, chosen: str | None, *, synthetic: bool) -> str:

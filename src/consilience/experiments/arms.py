@@ -17,6 +17,9 @@ from consilience.models.request import Effort
 from consilience.protocols import PROTOCOLS, Protocol
 from consilience.registry import nearest
 
+PLAIN = "plain"
+"""The form of packets that every application builds."""
+
 
 class Treatment(BaseModel):
     """One arm.
@@ -27,6 +30,7 @@ class Treatment(BaseModel):
         full_view: Every role sees the whole packet.
         parts: The role that has each part beside the members' rounds, such as ``{"skeptic": "skeptic"}``.
         evidence: Whether the evidence is shown as given, withheld, or perturbed.
+        packets: Which form of packets the application builds for it; ``plain`` in pre-registered arms.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -36,6 +40,7 @@ class Treatment(BaseModel):
     full_view: bool = False
     parts: dict[str, str] = Field(default_factory=dict)
     evidence: Evidence = "given"
+    packets: str = PLAIN
 
     def make_protocol(self, *, rounds: Sequence[int] = ()) -> Protocol:
         """Return the protocol, with another number of rounds where that is asked for.

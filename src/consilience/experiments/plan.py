@@ -322,7 +322,8 @@ def _levels(label: str, arm: str, declared: Treatment, protocol: Protocol) -> di
     if not nested:
         return {label: getattr(protocol, "rounds", 0)}
     alone = treatment(INDEPENDENT_ARM)
-    same = (declared.panel, declared.full_view, declared.evidence) == (alone.panel, alone.full_view, alone.evidence)
+    shown = ("panel", "full_view", "evidence", "packets")
+    same = all(getattr(declared, name) == getattr(alone, name) for name in shown)
     return {INDEPENDENT_ARM if same else f"{arm}_r0": 0, **{f"{arm}_r{number}": number for number in nested}}
 
 

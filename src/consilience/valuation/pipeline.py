@@ -10,11 +10,16 @@ from pathlib import Path
 import polars as pl
 
 from consilience.core.packet import Item
+from consilience.errors import ConfigError
+from consilience.experiments.arms import PLAIN
 from consilience.experiments.plan import Application
 from consilience.experiments.storage import write_whole
+from consilience.registry import nearest
 from consilience.valuation.adapters import ADAPTERS, build
+from consilience.valuation.adjustments import adjust_comparables
 from consilience.valuation.analysts import read_property
 from consilience.valuation.exclusions import KEEP_ALL, exclusion_set
+from consilience.valuation.features import build_feature_matrix
 from consilience.valuation.packets import EVIDENCE_FIELDS, PacketBuilder
 from consilience.valuation.roster import SHELF
 from consilience.valuation.sampling import select_items, stored_subsamples
@@ -24,6 +29,9 @@ from consilience.valuation.synthetic import generate, write_town
 
 SYNTHETIC_SALES = 2_000
 SUBSAMPLE_SEED = 2026
+ADJUSTED = "adjusted_comparables"
+PACKETS = (PLAIN, ADJUSTED)
+"""Forms of packets that an arm may declare."""
 
 
 VALUATION = Application(name="valuation", roles_for=SHELF.roles_for, reader=read_property, fields=EVIDENCE_FIELDS)
@@ -105,14 +113,37 @@ def subsample(project: Project, *, seed: int = SUBSAMPLE_SEED) -> pl.DataFrame:
     return stored_subsamples(project.subsamples, sales, read_splits(project.splits, sales=sales), seed=seed)
 
 
-def load_items(project: Project, *, split: str, n: int) -> list[Item]:
+def load_items(project: Project, *, split: str, n: int, packets: str = PLAIN) -> list[Item]:
     """Return the first ``n`` items of a split's stored subsample, with packets and truth.
 
     Raises:
         DataError: The table or splits are missing, or the subsample holds fewer than ``n``.
+        ConfigError: There is no such form of packets.
     """
-    chosen = select_items(subsample(project), split=split, n=n)
-    builder = PacketBuilder(read_analytic(project.analytic), read_manifest(project.analytic))
+    return build_items(project, select_items(subsample(project), split=split, n=n), packets=packets)
+
+
+def build_items(project: Project, chosen: Sequence[str], *, packets: str = PLAIN) -> list[Item]:
+    """Return some sales of a project as items.
+
+    Args:
+        project: The study.
+        chosen: Ids of the sales.
+        packets: ``plain``, or ``adjusted_comparables``: each comparable also shows its price brought to the cutoff and
+            adjusted to the subject, with parameters of train alone.
+
+    Raises:
+        DataError: The table or splits are missing, or hold no such sale.
+        ConfigError: There is no such form of packets.
+    """
+    if packets not in PACKETS:
+        raise ConfigError(f'unknown form of packets "{packets}"', hint=nearest(packets, PACKETS))
+    sales = read_analytic(project.analytic)
+    adjusted = None
+    if packets == ADJUSTED:
+        matrix = build_feature_matrix(sales, read_splits(project.splits, sales=sales))
+        adjusted = adjust_comparables(matrix, chosen)
+    builder = PacketBuilder(sales, read_manifest(project.analytic), adjusted=adjusted)
     return [builder.build_item(tx_id) for tx_id in chosen]
 
 
