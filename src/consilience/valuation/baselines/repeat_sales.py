@@ -90,12 +90,6 @@ class RepeatIndex:
         """Return the index as JSON."""
         return asdict(self) | {"levels": list(self.levels), "notes": {k.value: n for k, n in self.notes.items()}}
 
-    @classmethod
-    def from_record(cls, record: dict[str, Any]) -> RepeatIndex:
-        """Return the index that a record describes."""
-        notes = {IndexNote(name): count for name, count in record["notes"].items()}
-        return cls(**(record | {"levels": tuple(record["levels"]), "notes": notes}))
-
 
 def month_number(day: pl.Expr) -> pl.Expr:
     """Return the month of a date, counted from January 1970.
