@@ -119,10 +119,11 @@ class Avm(Baseline):
         both, parts, notes = joined([train, valid]), dict[str, FittedBaseline](), []
         for part in (Hedonic(), AdjustedComps(), Hierarchical()):
             try:
-                parts[part.name] = part.fit(both, valid)
+                # The stack has intervals of its own: those of the parts are never read.
+                parts[part.name] = part.fit(both, both)
             except DataError as error:
                 notes.append(f"{part.name} is no part of the stack: {error.message}.")
-        parts[boosting.name] = boosting.fit(train, valid)
+        parts[boosting.name] = boosting.fit_points(train, valid)
         return parts, notes
 
     def _quantiles(self, train: FeatureMatrix) -> QuantileTrees:

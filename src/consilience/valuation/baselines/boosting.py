@@ -141,43 +141,105 @@ class Boosting(Baseline):
             DataError: Train or validation is too small.
             PlanError: LightGBM is missing.
         """
-        columns = leveled_columns(train)
-        parts = [(*columns.of(part), part.truth()) for part in (train, valid)]
-        values, level, truth = (np.concatenate(pair) for pair in zip(*parts, strict=True))
-        day = pl.concat([train.frame["sale_date"], valid.frame["sale_date"]]).to_numpy()
-        target = truth - level
-        folds = _folds(valid.frame["sale_date"].to_numpy(), self.folds)
+        rows = _Rows.of(train, valid)
         tried = (self.choice.leaves,) if self.choice else self.leaves
-        judged = {leaves: [self._judge(values, target, day, fold, leaves) for fold in folds] for leaves in tried}
-        losses = {
-            leaves: float(np.abs(np.concatenate([target[rows] - said for rows, said, _ in found])).mean())
-            for leaves, found in judged.items()
-        }
-        best = min(losses, key=losses.__getitem__)
-        rounds = int(np.median([rounds for _, _, rounds in judged[best]]))
-        choice = self.choice or Choice(best, rounds, {str(leaves): loss for leaves, loss in losses.items()})
-        model = Trees(choice.leaves, choice.rounds, self.learning_rate).grow(values, target)
-        rows = np.concatenate([rows for rows, _, _ in judged[best]])
-        said = np.exp(np.concatenate([said for _, said, _ in judged[best]]) + level[rows])
-        classes = np.array([*property_classes(train), *property_classes(valid)], dtype=object)
-        intervals = fit_intervals(said, truth[rows], classes[rows].tolist())
-        return FittedBoosting(columns, choice, model, intervals, information_date(train, valid))
+        judged = {leaves: [self._judge(rows, fold, leaves) for fold in rows.folds(self.folds)] for leaves in tried}
+        choice = self.choice or _best(judged, rows)
+        seen = judged[choice.leaves]
+        at = np.concatenate([fold.rows for fold in seen])
+        said = np.exp(np.concatenate([fold.said for fold in seen]) + rows.level[at])
+        intervals = fit_intervals(said, rows.target[at] + rows.level[at], rows.classes[at].tolist())
+        return self._fitted(rows, choice, intervals)
 
-    def _judge(
-        self, values: Floats, target: Floats, day: npt.NDArray[Any], fold: tuple[Any, Any], leaves: int
-    ) -> tuple[npt.NDArray[np.intp], Floats, int]:
-        """Return the rows of a fold, what trees grown before it say of them, and the number of these trees."""
+    def fit_points(self, train: FeatureMatrix, valid: FeatureMatrix) -> FittedBoosting:
+        """Return the same without intervals, for a stack that has its own; a kept choice is not judged again.
+
+        Raises:
+            DataError: Train or validation is too small.
+            PlanError: LightGBM is missing.
+        """
+        rows = _Rows.of(train, valid)
+        if self.choice is not None:
+            return self._fitted(rows, self.choice, None)
+        judged = {leaves: [self._judge(rows, f, leaves) for f in rows.folds(self.folds)] for leaves in self.leaves}
+        return self._fitted(rows, _best(judged, rows), None)
+
+    def _fitted(self, rows: _Rows, choice: Choice, intervals: ResidualIntervals | None) -> FittedBoosting:
+        model = Trees(choice.leaves, choice.rounds, self.learning_rate).grow(rows.values, rows.target)
+        return FittedBoosting(rows.columns, choice, model, intervals, rows.information)
+
+    def _judge(self, rows: _Rows, fold: tuple[Any, Any], leaves: int) -> _Judged:
+        """Return what trees grown before a fold say of it."""
         first, last = fold
-        rows = np.flatnonzero((day >= first) & (day <= last))
-        before = day < first
+        at = np.flatnonzero((rows.day >= first) & (rows.day <= last))
+        before = rows.day < first
+        values, target = rows.values, rows.target
         if self.choice is not None:
             text = Trees(leaves, self.choice.rounds, self.learning_rate).grow(values[before], target[before])
         else:
-            edge = np.quantile(np.sort(day[before]), 1 - STOPPING_SHARE, method="lower")
-            early, late = day < edge, before & (day >= edge)
+            edge = np.quantile(rows.day[before], 1 - STOPPING_SHARE, method="lower")
+            early, late = rows.day < edge, before & (rows.day >= edge)
             grower = Trees(leaves, None, self.learning_rate)
             text = grower.grow(values[early], target[early], stop_on=(values[late], target[late]))
-        return rows, grown(text, values[rows]), rounds_of(text)
+        return _Judged(at, grown(text, values[at]), rounds_of(text))
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """A fold: its rows, what trees grown before it say of them, and how many trees they were."""
+
+    rows: npt.NDArray[np.intp]
+    said: Floats
+    rounds: int
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Train and validation as arrays; ``target`` is ln price less ``level``."""
+
+    columns: LeveledColumns
+    values: Floats
+    level: Floats
+    target: Floats
+    day: npt.NDArray[np.datetime64]
+    classes: npt.NDArray[np.object_]
+    first_valid: int
+    information: date
+
+    @staticmethod
+    def of(train: FeatureMatrix, valid: FeatureMatrix) -> _Rows:
+        columns = leveled_columns(train)
+        parts = [(*columns.of(part), part.truth()) for part in (train, valid)]
+        values, level, truth = (np.concatenate(pair) for pair in zip(*parts, strict=True))
+        return _Rows(
+            columns=columns,
+            values=values,
+            level=level,
+            target=truth - level,
+            day=pl.concat([train.frame["sale_date"], valid.frame["sale_date"]]).to_numpy(),
+            classes=np.array([*property_classes(train), *property_classes(valid)], dtype=object),
+            first_valid=len(train),
+            information=information_date(train, valid),
+        )
+
+    def folds(self, count: int) -> list[tuple[Any, Any]]:
+        """Return first and last day of folds of validation, of about equal size, in order; no day is divided."""
+        ordered = np.sort(self.day[self.first_valid :])
+        if not ordered.size:
+            raise DataError("validation holds no sale to tune on", hint="Choose boundaries that leave a longer one.")
+        starts = np.unique(ordered[[len(ordered) * k // count for k in range(count)]])
+        ends = [*(start - np.timedelta64(1, "D") for start in starts[1:]), ordered[-1]]
+        return list(zip(starts, ends, strict=True))
+
+
+def _best(judged: Mapping[int, list[_Judged]], rows: _Rows) -> Choice:
+    losses = {
+        leaves: float(np.abs(np.concatenate([rows.target[fold.rows] - fold.said for fold in folds])).mean())
+        for leaves, folds in judged.items()
+    }
+    best = min(losses, key=losses.__getitem__)
+    rounds = int(np.median([fold.rounds for fold in judged[best]]))
+    return Choice(best, rounds, {str(leaves): loss for leaves, loss in losses.items()})
 
 
 @dataclass(frozen=True)
@@ -188,14 +250,14 @@ class FittedBoosting(FittedBaseline):
         columns: What the trees see.
         choice: Hyper-parameters.
         model: The trees as LightGBM's text.
-        intervals: Residual quantiles of the folds.
+        intervals: Residual quantiles of the folds; None within a stack.
         information: Latest sale of train and validation.
     """
 
     columns: LeveledColumns
     choice: Choice
     model: str
-    intervals: ResidualIntervals
+    intervals: ResidualIntervals | None
     information: date
 
     @property
@@ -212,27 +274,20 @@ class FittedBoosting(FittedBaseline):
     def predict(self, subjects: FeatureMatrix) -> Prediction:
         """Return a price and five quantiles for every subject."""
         point = self.points(subjects)
-        return Prediction(point=point, quantiles=self.intervals.around(point, property_classes(subjects)))
+        quantiles = np.full((len(point), 5), np.nan)
+        if self.intervals is not None:
+            quantiles = self.intervals.around(point, property_classes(subjects))
+        return Prediction(point=point, quantiles=quantiles)
 
     def record(self) -> dict[str, Any]:
         """Return columns, the level's hedonic, hyper-parameters and intervals as JSON; the trees are a file."""
         return {
             **self.columns.record(),
             "choice": {**vars(self.choice), "losses": dict(self.choice.losses)},
-            "intervals": self.intervals.record(),
+            "intervals": None if self.intervals is None else self.intervals.record(),
             "model": "C_boosting.txt",
         }
 
     def files(self) -> Mapping[str, str]:
         """Return the trees as text."""
         return {"C_boosting.txt": self.model}
-
-
-def _folds(day: npt.NDArray[Any], count: int) -> list[tuple[Any, Any]]:
-    """Return first and last day of folds of about equal size, in order; no day is divided."""
-    if not day.size:
-        raise DataError("validation holds no sale to tune on", hint="Choose boundaries that leave a longer validation.")
-    ordered = np.sort(day)
-    starts = np.unique(ordered[[len(ordered) * k // count for k in range(count)]])
-    ends = [*(start - np.timedelta64(1, "D") for start in starts[1:]), ordered[-1]]
-    return list(zip(starts, ends, strict=True))

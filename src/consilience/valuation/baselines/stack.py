@@ -14,7 +14,7 @@ from consilience.errors import DataError
 from consilience.valuation.baselines.base import FittedBaseline, Floats
 from consilience.valuation.features import FeatureMatrix
 
-LEAST_ROWS: Final = 20
+LEAST_ROWS: Final = 10
 """Sales that weights are learnt on, at least."""
 MOSTLY: Final = 0.5
 """A part that answers a smaller share of them gets no weight."""
