@@ -14,6 +14,9 @@ from cli_cases import Cli
 from consilience.cli.app import hoisted
 
 VERBS = [
+    ("baselines", "fit"),
+    ("baselines", "predict"),
+    ("export-avm",),
     ("demo",),
     ("ask",),
     ("data", "build"),
