@@ -20,9 +20,11 @@ from consilience.cli import (
     fitting,
     freezing,
     grids,
+    power,
     rosters,
     run_arm,
     runs,
+    scoring,
     vendors,
 )
 from consilience.cli.console import note, outspoken
@@ -47,9 +49,11 @@ app.command("run-arm", epilog=run_arm.EXAMPLE)(run_arm.run_arm)
 app.command("grid", epilog=grids.EXAMPLE)(grids.grid)
 app.command("freeze", epilog=freezing.EXAMPLE)(freezing.freeze)
 app.command("evaluate", epilog="Example: consilience evaluate --include-simulated")(evaluating.evaluate)
+app.command("power", epilog=power.EXAMPLE)(power.power)
 app.command("report", epilog="Example: consilience report --include-simulated --output results/report.html")(
     evaluating.report
 )
+app.command("score", epilog=scoring.EXAMPLE)(scoring.score)
 app.command("replay", epilog="Example: consilience replay _E_single-validation-0123456789")(runs.replay)
 app.command("recompute", epilog="Example: consilience recompute _F_independent-test-0123456789 --aggregation mean")(
     runs.recompute

@@ -31,6 +31,8 @@ VERBS = [
     ("roles",),
     ("evaluate",),
     ("report",),
+    ("score",),
+    ("power",),
     ("replay",),
     ("recompute",),
     ("verify",),
