@@ -186,7 +186,7 @@ class RatioDraws:
         median: Median ratio.
         cod: Coefficient of dispersion.
         prd: Price-related differential.
-        prb: Price-related bias; NaN never: undefined as a whole when some resample has a constant regressor.
+        prb: Price-related bias; undefined as soon as one resample has a constant regressor.
     """
 
     median: FloatArray
