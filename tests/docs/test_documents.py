@@ -54,6 +54,19 @@ def test_the_commands_of_a_how_to_run(
     assert "What was asked" in page.read_text(encoding="utf-8")
 
 
+def test_the_commands_of_the_how_to_of_scores_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
+    how_to = ROOT / "docs" / "howto-score.md"
+    for words in commands(how_to):
+        assert main(words[1:]) == 0, capsys.readouterr().err
+    assert (tmp_path / "curves.csv").is_file()
+    for shown, name in zip(blocks(how_to, "text"), ("forecasts.csv", "outcomes.csv"), strict=True):
+        assert (ROOT / "examples" / name).read_text(encoding="utf-8").startswith(shown)
+
+
 def test_every_command_in_a_document_exists_with_its_options(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -15,12 +15,12 @@ import numpy as np
 from consilience.core.undefined import Undefined
 from consilience.errors import DataError
 from consilience.scoring.point import FloatArray
-from consilience.scoring.probability import IntArray, check_binary, corp, pav, width_bins
+from consilience.scoring.probability import IntArray, check_binary, pav, width_bins
 
 Scheme = Literal["width", "mass"]
 
 _SMOOTH_GRID: Final = 1024
-_SMOOTH_STEPS: Final = 40
+_SMOOTH_STEPS: Final = 24
 
 
 @dataclass(frozen=True)
@@ -230,10 +230,13 @@ def calibration(
     if n_resamples < 1:
         raise DataError(f"nulls of {n_resamples} samples", hint="Draw at least one; 1,000 is usual.")
     by_width, by_mass = _bins(p, bins, "width"), _bins(p, bins, "mass")
+    _, codes, counts = np.unique(p, return_inverse=True, return_counts=True)
 
     def every(outcomes: FloatArray) -> tuple[float, ...]:
         wide, even = _over_bins(p, outcomes, *by_width), _over_bins(p, outcomes, *by_mass)
-        return wide.ece, even.ece, wide.mce, smooth_error(p=p, y=outcomes), corp(p=p, y=outcomes).mcb
+        recalibrated = pav(y=outcomes, codes=codes, counts=counts)[codes]
+        mcb = float(((p - outcomes) ** 2 - (recalibrated - outcomes) ** 2).mean())
+        return wide.ece, even.ece, wide.mce, smooth_error(p=p, y=outcomes), mcb
 
     drawn = [every((rng.random(p.size) < p).astype(np.float64)) for _ in range(n_resamples)]
     nulls = np.array(drawn).mean(axis=0).tolist()

@@ -105,22 +105,24 @@ def peer_score(*, own: FloatArray, others: FloatArray) -> FloatArray:
 
     Args:
         own: Log scores of one forecaster, shape (n,).
-        others: Log scores of the others on the same cases, shape (n, m) with m >= 1, no gaps.
+        others: Mean log score of everybody else who answered each case, shape (n,).
 
     Range: any real number; over all forecasters of a case the sum is 0.
 
     Reference: the public scoring rules of Metaculus.
 
     Raises:
-        DataError: Shapes do not fit or nobody else answered.
+        DataError: Shapes differ, or a number is not finite.
 
     Example:
-        >>> peer_score(own=np.array([0.5]), others=np.array([[0.25, 0.75]])).tolist()
-        [0.0]
+        >>> peer_score(own=np.array([0.25]), others=np.array([0.5])).tolist()
+        [25.0]
     """
-    if others.ndim != 2 or others.shape[0] != own.size or others.shape[1] == 0:
-        raise DataError(f"peers {others.shape} of {own.shape} scores", hint="Give one column per other forecaster.")
-    peers: FloatArray = 100.0 * (others.mean(axis=1) - own)
+    if own.shape != others.shape or not (np.isfinite(own).all() and np.isfinite(others).all()):
+        raise DataError(
+            f"{others.shape} scores of peers for {own.shape}", hint="Leave out cases that nobody else answered."
+        )
+    peers: FloatArray = 100.0 * (others - own)
     return peers
 
 

@@ -142,13 +142,12 @@ def test_tournament_scores() -> None:
     scores = log_score(p=p, y=np.ones(3))
     assert baseline_score(log_scores=scores)[:2] == pytest.approx([0.0, -100.0])
     assert scores.n_clipped == 1
-    each = np.column_stack([log_score(p=p, y=np.ones(3)).each, log_score(p=p[::-1], y=np.ones(3)).each])
-    first = peer_score(own=each[:, 0], others=each[:, 1:])
-    second = peer_score(own=each[:, 1], others=each[:, :1])
+    own, other = scores.each, log_score(p=p[::-1], y=np.ones(3)).each
+    first, second = peer_score(own=own, others=other), peer_score(own=other, others=own)
     assert first + second == pytest.approx(np.zeros(3))
     assert first[0] < 0
     with pytest.raises(DataError, match="peers"):
-        peer_score(own=each[:, 0], others=each[:, :0])
+        peer_score(own=own, others=array([np.nan, 0, 0]))
 
 
 def test_bins_of_equally_many_cases_never_part_equal_values() -> None:

@@ -1,0 +1,210 @@
+"""``consilience score``: what forecasts from anywhere were worth, with nothing run and 0 calls."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from datetime import date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from consilience.cli.console import Grid, counted, show
+from consilience.cli.place import Json
+from consilience.core.undefined import Undefined
+from consilience.errors import ConfigError
+
+if TYPE_CHECKING:
+    from consilience.experiments.score_pools import TimeFit
+    from consilience.experiments.score_table import Common, Entrant, ScoreTable
+    from consilience.inference.intervals import DifferenceInterval
+    from consilience.scoring.calibration import Reliability
+
+EXAMPLE = "Example: consilience score --forecasts forecasts.csv --outcomes outcomes.csv --aggregate mean,geometric_odds"
+
+
+def score(
+    forecasts: Annotated[
+        Path, typer.Option(help="CSV, JSONL or Parquet: question, target, forecaster, probability, as_of, submitted.")
+    ],
+    outcomes: Annotated[Path, typer.Option(help="The same: question, target, outcome, market_price, as_of.")],
+    columns: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=COLUMN", help="What a file calls a column; may be repeated.")
+    ] = None,
+    forecasters: Annotated[str | None, typer.Option(help="Whom to score, comma-separated; otherwise all.")] = None,
+    aggregate: Annotated[
+        str | None,
+        typer.Option(help="Pools of them by rule, comma-separated; extremized_in_sample shows what hindsight gains."),
+    ] = None,
+    fit_before: Annotated[
+        datetime | None,
+        typer.Option(formats=["%Y-%m-%d"], help="Fit maps on forecasts before this date, judge them from it on."),
+    ] = None,
+    reliability: Annotated[
+        Path | None, typer.Option(help="Also write reliability curves with consistency bands to this CSV file.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Score a table of forecasts against outcomes: Brier with its parts, pools, time-forward fits, and warning signs.
+
+    Intervals are clustered by question; comparisons are made on common targets only.
+    """
+    from consilience.experiments.forecast_table import read_forecasts  # noqa: PLC0415 - heavy
+    from consilience.experiments.score_table import reliabilities, score_table  # noqa: PLC0415 - the same
+
+    rules = _listed(aggregate)
+    table = read_forecasts(
+        forecasts, outcomes, columns=_mapping(columns or ()), forecasters=_listed(forecasters) or None
+    )
+    found = score_table(table, rules=rules, fit_before=None if fit_before is None else fit_before.date())
+    if reliability is not None:
+        _write_curves(reliability, reliabilities(table, rules=rules))
+    document = {**_plain(found), "reliability": None if reliability is None else str(reliability), "calls": 0}
+    parts: list[str | Grid] = [_about(found), "", _entrants(found.entrants)]
+    if found.common is not None:
+        parts += ["", *_common(found.common)]
+    for fit in found.fits:
+        parts += ["", *_fit(fit)]
+    flagged = [f"{one.name}: {_flags(one)}" for one in found.entrants if one.flags]
+    if flagged:
+        parts += ["", "Signs to look into", *flagged]
+    parts += ["", *found.warnings] if found.warnings else []
+    if reliability is not None:
+        parts += ["", f"reliability curves in {reliability}"]
+    show(document, *parts, as_json=as_json)
+
+
+def _listed(text: str | None) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(part.strip() for part in (text or "").split(",") if part.strip()))
+
+
+def _mapping(pairs: list[str] | tuple[()]) -> dict[str, str]:
+    found = {}
+    for pair in pairs:
+        name, sign, column = pair.partition("=")
+        if not (name and sign and column):
+            raise ConfigError(f'--columns: "{pair}" is no NAME=COLUMN', hint="Such as --columns probability=p_yes.")
+        found[name] = column
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """Return a result as JSON values; what is undefined is null, with its reason beside."""
+    if isinstance(value, Undefined):
+        return None
+    if is_dataclass(value) and not isinstance(value, type):
+        every = {field.name: getattr(value, field.name) for field in fields(value)}
+        reasons = {name: one.reason for name, one in every.items() if isinstance(one, Undefined)}
+        made = {name: _plain(one) for name, one in every.items()}
+        return {**made, "undefined": reasons} if reasons else made
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, tuple):
+        return [_plain(one) for one in value]
+    return value.isoformat() if isinstance(value, date) else value
+
+
+def _about(found: ScoreTable) -> str:
+    return (
+        f"{counted(found.n_items, 'target')} of {counted(found.n_questions, 'question')}, "
+        f"{counted(found.n_dates, 'date')} of forecast, {found.base_rate:.1%} came true; 0 calls"
+    )
+
+
+def _entrants(entrants: tuple[Entrant, ...]) -> Grid:
+    rows = []
+    for one in entrants:
+        errors = one.calibration
+        rows.append(
+            (
+                one.name,
+                one.sort,
+                str(one.n),
+                f"{one.brier.point:.4f}",
+                _interval(one.brier),
+                f"{errors.mcb.value:.4f} ({errors.mcb.null:.4f})",
+                f"{one.corp.dsc:.4f}",
+                f"{one.log_score:.3f}{f' ({one.n_clipped} clipped)' if one.n_clipped else ''}",
+                f"{errors.ece.value:.3f} ({errors.ece.null:.3f})",
+                f"{one.sharpness:.3f}",
+                _number(one.peer_score, "+.1f"),
+                _number(one.skill_market, "+.1%"),
+                _number(one.skill_base_rate, "+.1%"),
+            )
+        )
+    headings = ("name", "sort", "n", "Brier", "95 %", "MCB (null)", "DSC", "log", "ECE (null)", "sharpness", "peer")
+    return Grid((*headings, "v market", "v base rate"), tuple(rows), words=2)
+
+
+def _common(common: Common) -> list[str | Grid]:
+    rows = tuple(
+        (row.name, row.sort, f"{row.brier:.4f}", f"{row.change.point:+.4f}", _interval(row.change))
+        for row in common.rows
+    )
+    told = f"On the {counted(common.n, 'target')} that all answered ({counted(common.n_questions, 'question')}): "
+    told += f"mean of individuals {common.mean_of_individuals:.4f}"
+    if common.error_correlation is not None:
+        told += f", correlation of errors {common.error_correlation:.2f}"
+    return [told, Grid(("name", "sort", "Brier", "less mean of individuals", "95 %"), rows, words=2)]
+
+
+def _fit(fit: TimeFit) -> list[str | Grid]:
+    sides = ("before", "from it on") if fit.direction == "forward" else ("from it on", "before")
+    told = f"{fit.before}, {fit.direction}: maps of {fit.pool} fitted on {counted(fit.n_fitted, 'target')} {sides[0]}, "
+    told += f"judged on {fit.n_scored:,} {sides[1]}"
+    rows = [("as it is", "–", f"{fit.brier:.4f}", "–", "–", "–")]
+    for name, made in fit.maps.items():
+        if isinstance(made, Undefined):
+            rows.append((f"{name} (undefined: {made.reason})", "–", "–", "–", "–", "no"))
+            continue
+        numbers = " ".join(f"{x:.3f}" for x in made.parameters)
+        helps = "yes" if made.helps else "no"
+        rows.append((name, numbers, f"{made.brier:.4f}", f"{made.change.point:+.4f}", _interval(made.change), helps))
+    lines: list[str | Grid] = [told, Grid(("map", "fitted", "Brier", "change", "95 %", "helps"), tuple(rows), words=1)]
+    if fit.unresolved_then:
+        lines.append(f"{fit.unresolved_then} of those fitted on are dated {fit.before} or later: not known then")
+    return lines
+
+
+def _flags(one: Entrant) -> str:
+    told = {
+        "missing_targets": "no probability of {:.0f} targets",
+        "missing_horizons": "only some of the targets of {:.0f} questions",
+        "unsubmitted_half": "{:.0f} unsubmitted at exactly 0.5",
+        "copies_price": "copies the price (r = {:.4f})",
+        "far_below_peers": "Brier at most {:.2f} of most others': did it know the outcomes?",
+        "leak": "leak: {:.0%} beyond .01 and .99",
+    }
+    return "; ".join(told[name].format(number) for name, number in one.flags.items())
+
+
+def _interval(made: DifferenceInterval) -> str:
+    if made.low is None or made.high is None:
+        return "–"
+    few = " (few)" if made.flags and made.flags != ("identical",) else ""
+    return f"{made.low:.4f} to {made.high:.4f}{few}"
+
+
+def _number(value: float | Undefined, form: str) -> str:
+    return "–" if isinstance(value, Undefined) else format(value, form)
+
+
+def _write_curves(path: Path, curves: dict[str, Reliability]) -> None:
+    import polars as pl  # noqa: PLC0415 - heavy
+
+    from consilience.experiments.storage import write_whole  # noqa: PLC0415 - the same
+
+    frame = pl.concat(
+        pl.DataFrame(
+            {
+                "name": [name] * one.stated.size,
+                "stated": one.stated,
+                "count": one.count,
+                "seen": one.seen,
+                "low": one.low,
+                "high": one.high,
+            }
+        )
+        for name, one in curves.items()
+    )
+    write_whole(path, lambda target: target.write_bytes(frame.write_csv().encode()))
