@@ -211,7 +211,7 @@ def _file_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         raise _no_text(path) from error
     if "\0" in text:
-        raise _no_text(path)
+        raise DataError(f"{path} holds NUL characters, so it is no text", hint="Give a document as plain text.")
     return text
 
 

@@ -137,6 +137,8 @@ def executed(
     run_id = run_name(plan, asked.run_id, synthetic=asked.wanted.synthetic)
     for text in _warnings(plan):
         note(text)
+    if plan.weights is not None and not plan.weights.panels:
+        note(f"weights: {plan.weights_source}")
     catalogue = asked.settings.catalogue
     models = models_of(plan, catalogue, root=place.root)
     batch = batch_vendors(models) if asked.batch else None
@@ -160,9 +162,16 @@ def residual(arm: str, told_of: dict[str, Any]) -> str:
         return f"{'−' if value < 0 else ''}${abs(value):.4f}" if money else f"{value:,.0f} tokens"
 
     fewest, most = told_of["samples"]
+    over = (
+        "" if (told_of["residual"] or 0) >= 0 else ", more than it was allowed: what was taken to learn the cost counts"
+    )
+    capped = (
+        f"; {counted(len(told_of['capped_items']), 'item')} cut at the most samples" if told_of["capped_items"] else ""
+    )
     return (
         f"{arm}: matched to {told_of['source']}, allowed {amount(told_of['allowed'])}, took "
         f"{amount(told_of['taken'])}, residual {amount(told_of['residual'])}; {fewest} to {most} samples an item"
+        f"{over}{capped}"
     )
 
 

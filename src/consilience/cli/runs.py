@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -96,7 +97,8 @@ def recompute(
     used = frozen or read_frozen(folder).plan.weights
     frame = anyio.run(partial(computed, folder, aggregation=aggregation, weights=frozen))
     rows = frame.to_dicts()
-    names = frame.columns[3:]  # behind item, rule and number of answers
+    names = frame.columns[3:-1]  # behind item, rule and number of answers, before the flags
+    flagged = Counter(flag for row in rows for flag in (row["flags"] or "").split(", ") if flag)
     show(
         {
             "run_id": folder.name,
@@ -110,6 +112,7 @@ def recompute(
             ("item", "answers", *names),
             tuple((row["item_id"], str(row["n_answered"]), *(number(row[name]) for name in names)) for row in rows),
         ),
+        *(f"flag {flag.replace('_', ' ')}: {counted(count, 'item')}" for flag, count in sorted(flagged.items())),
         f"{titled(folder)}: {counted(len(rows), 'item')} under {aggregation}, 0 calls",
         as_json=as_json,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from consilience.core.canonical import text_hash
+from consilience.core.canonical import tagged_hash, text_hash
 from consilience.core.question import Strict
 
 ALL_SECTIONS = "all"
@@ -32,6 +32,11 @@ class Role(Strict):
     def sees(self, code: str) -> bool:
         """Return whether the section with this code is in the role's view."""
         return ALL_SECTIONS in self.view or code in self.view
+
+    @property
+    def digest(self) -> str:
+        """Hash of what the role is asked to do and may see; its id is only a name."""
+        return tagged_hash("role", {"framing": self.framing, "text": self.text_sha256, "view": sorted(self.view)})
 
     @property
     def text_sha256(self) -> str:

@@ -30,8 +30,8 @@ def refuse_mixtures(predictions: pl.DataFrame) -> None:
         runs = sorted(twice.filter(pl.col("arm") == first["arm"])["run_id"].unique())
         raise DataError(
             f"arm {first['arm']} answers item {first['item_id']} twice, in the runs {', '.join(runs)}",
-            hint="Name the runs to evaluate, one per arm (a run of nested rounds brings its own F_independent); runs of "
-            "other seeds are evaluated apart.",
+            hint="Name the runs to evaluate, one per arm (a run of nested rounds brings its own F_independent). Runs "
+            "of other seeds are evaluated apart.",
         )
     speechless = predictions.filter((pl.col("status") == "answered") & pl.col("point").is_null())
     if speechless.height:

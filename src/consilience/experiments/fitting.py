@@ -119,11 +119,14 @@ def _take(piles: dict[tuple[Any, ...], _Pile], asked: _Asked, final: Table) -> N
     if number is None or len(set(roles)) < max(2, len(roles)):
         return
     names = tuple(sorted(roles))
+    now = _mandates(plan, names)
     key = (arm, plan.committee, plan.models, question.kind, question.scale, question.unit)
     pile = piles.setdefault(key, _Pile(plan, arm, question, names))
-    if pile.roles != names:
+    fitted = _mandates(pile.plan, pile.roles)
+    if fitted != now:
+        odd = [role for role in sorted(now.keys() | fitted.keys()) if now.get(role) != fitted.get(role)]
         raise PlanError(
-            f"the panels of two runs of {arm} differ in {', '.join(sorted({*pile.roles} ^ {*names}))}",
+            f"the panels of two runs of {arm} differ in {', '.join(odd)}",
             hint="Fit on runs of one panel per arm and committee.",
         )
     if question.id in pile.said:
@@ -131,6 +134,10 @@ def _take(piles: dict[tuple[Any, ...], _Pile], asked: _Asked, final: Table) -> N
     pile.said[question.id] = {
         role: getattr(row.answer, number) for role, row in zip(roles, final, strict=True) if row.answer is not None
     }
+
+
+def _mandates(plan: Plan, roles: Sequence[str]) -> dict[str, str]:
+    return {role.id: role.digest for role in plan.roles if role.id in roles}
 
 
 def _fitted(pile: _Pile, truths: Mapping[str, float], recalibration: Method | None) -> PanelWeights:
@@ -154,6 +161,7 @@ def _fitted(pile: _Pile, truths: Mapping[str, float], recalibration: Method | No
         scale=question.scale,
         unit=question.unit,
         roles=pile.roles,
+        mandates=_mandates(pile.plan, pile.roles),
     )
     if question.kind == "estimate":
         numbers = fit_numbers(points=said, present=present, truth=truth, roles=pile.roles, scale=question.scale)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -54,6 +55,7 @@ def match_of(text: str, item_ids: Sequence[str], *, run_folder: Callable[[str], 
         ConfigError: An amount is none above 0, or there is no such run.
         PlanError: The run lacks an item, or the cost of one is unknown.
         DataError: The run has no predictions.
+        IntegrityError: The run's record or predictions are not what was written.
 
     Example:
         >>> match_of("usd:0.05", ["a"], run_folder=Path).allowance
@@ -62,7 +64,14 @@ def match_of(text: str, item_ids: Sequence[str], *, run_folder: Callable[[str], 
     unit, _, amount = text.partition(":")
     if unit in {"usd", "tokens"} and amount:
         return _fixed("usd" if unit == "usd" else "tokens", amount, text, item_ids)
+    if not text.strip():
+        raise ConfigError("--match names nothing", hint="Give a run, usd:X or tokens:N.")
     folder = run_folder(text)
+    from consilience.experiments.verification import verify_run  # noqa: PLC0415 - it reads plans, which hold matches
+
+    error = verify_run(folder).error()
+    if error is not None:
+        raise error
     predictions = read_predictions(folder / "predictions.parquet")
     costs = predictions.group_by("item_id").agg(_most("cost_usd"))
     told: dict[str, float | None] = dict(costs.iter_rows())
@@ -81,13 +90,15 @@ def match_of(text: str, item_ids: Sequence[str], *, run_folder: Callable[[str], 
 
 def _fixed(unit: Unit, amount: str, text: str, item_ids: Sequence[str]) -> Match:
     """Return the same amount for every item."""
-    if unit == "tokens" and not amount.isdecimal():
+    if unit == "tokens" and not (amount.isascii() and amount.isdecimal()):
         raise ConfigError(f"--match {text}: {amount} is no number of tokens", hint="Such as tokens:30000.")
     allowed = amount_nano(amount, where="--match usd") if unit == "usd" else int(amount)
     if allowed <= 0:
         raise ConfigError(f"--match {text} allows nothing", hint="Give an amount above 0.")
-    label = f"{unit}{amount.strip()}"
-    return Match(unit=unit, source=text, label=label, allowance=dict.fromkeys(item_ids, allowed))
+    plain = f"{Decimal(allowed) / NANO:f}" if unit == "usd" else str(allowed)
+    return Match(
+        unit=unit, source=f"{unit}:{plain}", label=f"{unit}{plain}", allowance=dict.fromkeys(item_ids, allowed)
+    )
 
 
 def _most(column: str) -> Any:

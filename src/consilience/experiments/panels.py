@@ -153,7 +153,7 @@ def packaged_panels(application: str) -> dict[str, PanelSpec]:
 
     Example:
         >>> sorted(packaged_panels("general"))
-        ['advocates', 'default', 'generalist', 'no_skeptic', 'placebo', 'with_skeptic']
+        ['advocates', 'default', 'generalist', 'placebo', 'with_skeptic']
     """
     panels = load_packaged(PANELS_FILE, PanelsFile).panels
     if application not in panels:

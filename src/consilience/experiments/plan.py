@@ -164,7 +164,7 @@ class Plan(BaseModel):
             committee=self.committee,
             models=self.models,
             question=question,
-            seats={seat.label: seat.role.id for seat in seats},
+            seats={seat.label: seat.role for seat in seats},
         )
 
     def warnings(self) -> tuple[str, ...]:
@@ -273,11 +273,11 @@ def make_plan(application: Application, items: Sequence[Item], choices: Choices,
     labels = choices.labels or panel_spec(panel, application=application.name).labels
     seating = seating_of(seats_of(kept, [""] * len(kept), labels=labels, parts=declared.parts))
     check_members(seating, protocol)
-    own = panel_name(panel) == treatment(choices.arm).panel
-    arm = arm_label(choices.arm if own else f"{choices.arm}.{panel_tag(panel)}", protocol)
+    tag = "" if panel_name(panel) == treatment(choices.arm).panel else f".{panel_tag(panel)}"
+    arm = arm_label(f"{choices.arm}{tag}", protocol)
     if choices.match is not None:
         arm = f"{arm}.{choices.match.label}"
-    levels = _levels(arm, choices.arm, declared, protocol)
+    levels = _levels(arm, f"{choices.arm}{tag}", _independent(declared, tag), protocol)
     weights, source = _weights(choices, levels, models=models, items=items)
     prompts = Prompts.packaged(application.name, dict.fromkeys(planned.turn.kind for planned in protocol.plan(seating)))
     plan = Plan(
@@ -313,18 +313,27 @@ def make_plan(application: Application, items: Sequence[Item], choices: Choices,
     return plan
 
 
-def _levels(label: str, arm: str, declared: Treatment, protocol: Protocol) -> dict[str, int]:
+def _levels(label: str, arm: str, independent: str | None, protocol: Protocol) -> dict[str, int]:
     """Return the arms of one course with their rounds: nested rounds each, and the independent answers before them.
 
-    The independent answers of the default panel are those of arm F.
+    Args:
+        label: Of the whole course.
+        arm: Label without rounds.
+        independent: Label of the arm whose answers round 0 is; None where it is none that is declared.
+        protocol: What is run.
     """
     nested: tuple[int, ...] = getattr(protocol, "nested", ())
     if not nested:
         return {label: getattr(protocol, "rounds", 0)}
+    return {independent or f"{arm}_r0": 0, **{f"{arm}_r{number}": number for number in nested}}
+
+
+def _independent(declared: Treatment, tag: str) -> str | None:
+    """Return the arm whose answers are the first ones of this course: F, or F with the same panel of the user's."""
     alone = treatment(INDEPENDENT_ARM)
-    shown = ("panel", "full_view", "evidence", "packets")
+    shown = ("full_view", "evidence", "packets") if tag else ("panel", "full_view", "evidence", "packets")
     same = all(getattr(declared, name) == getattr(alone, name) for name in shown)
-    return {INDEPENDENT_ARM if same else f"{arm}_r0": 0, **{f"{arm}_r{number}": number for number in nested}}
+    return f"{INDEPENDENT_ARM}{tag}" if same else None
 
 
 def _weights(

@@ -19,7 +19,8 @@ from consilience.experiments.storage import write_frame
 from consilience.registry import nearest
 
 QUANTILES: Final = ("q05", "q25", "q50", "q75", "q95")
-STATUSES: Final = ("answered", "abstained", "unreadable", "failed", "no_quorum")
+STATUSES: Final = ("answered", "abstained", "unreadable", "failed", "no_quorum", "not_asked")
+"""``not_asked``: a row of its own, such as a refined answer, that this item had no money for."""
 EXPOSURES: Final = ("before", "after", "unknown")
 SIMULATED_PREFIX: Final = "_"
 """Ids of runs with simulated models or synthetic data begin so."""

@@ -11,11 +11,11 @@ from typing import Any
 
 import polars as pl
 
-from consilience.aggregation.answers import FittedPanel, answer_columns
+from consilience.aggregation.answers import AnswerRow, FittedPanel, answer_columns
+from consilience.aggregation.pooling import PooledProbability
 from consilience.aggregation.probabilities import PROBABILITY_RULES
-from consilience.core.deliberation import Deliberation, present
+from consilience.core.deliberation import present
 from consilience.core.packet import Item
-from consilience.core.question import Kind
 from consilience.errors import (
     ConfigError,
     DataError,
@@ -33,7 +33,7 @@ from consilience.experiments.protocol import Frozen, read_frozen
 from consilience.experiments.recorded import recorded_course, recorded_items
 from consilience.experiments.rows import aggregate, expected_rules
 from consilience.experiments.runner import run_arm
-from consilience.experiments.weights import Weights, refuse_in_sample, seat_weights
+from consilience.experiments.weights import Weights, refuse_in_sample
 from consilience.journal.events import AttemptError, AttemptResponse
 from consilience.journal.reader import RunState, expand, fold
 from consilience.models.base import Model
@@ -145,9 +145,10 @@ def _catalogue(frozen: Frozen) -> Catalogue:
 
 
 async def recompute(folder: Path, *, aggregation: str, weights: Weights | None = None) -> pl.DataFrame:
-    """Return a run's answers under one rule, from recorded answers alone: item_id, aggregation, n_answered, numbers.
+    """Return a run's answers under one rule, from recorded answers alone.
 
-    Items without a quorum have null numbers; items of a kind that the rule does not serve have no row.
+    Columns: item_id, aggregation, n_answered, the numbers, the band over correlations of errors where none was measured
+    (``rho=0`` …), and the rule's flags. Items without a quorum have null numbers; items of a kind that the rule does not serve have no row.
 
     Args:
         folder: The run folder.
@@ -164,7 +165,11 @@ async def recompute(folder: Path, *, aggregation: str, weights: Weights | None =
     if weights is not None:
         refuse_in_sample(weights, items=plan.items, split=plan.split)
     courses = {item.question.id: await recorded_course(state, plan, item) for item in items}
-    serving = {item.question.id: _rules(item.question.kind, courses[item.question.id], weights) for item in items}
+    protocol = plan.make_protocol()
+    serving = {
+        item.question.id: _rules(expected_rules(item.question.kind, courses[item.question.id], protocol), item, weights)
+        for item in items
+    }
     known = {name for names in serving.values() for name in names}
     if aggregation not in known:
         raise ConfigError(f'unknown aggregation rule "{aggregation}"', hint=nearest(aggregation, known))
@@ -184,25 +189,36 @@ async def recompute(folder: Path, *, aggregation: str, weights: Weights | None =
         }
         for made in aggregate(item.question, course, fitted):
             if made.rule == aggregation:
-                row |= made.cells
+                row |= made.cells | {"flags": ", ".join(made.made.flags)} | _band(made)
+                columns |= dict.fromkeys(_band(made))
         rows.append(row)
     numbers = dict.fromkeys(columns, pl.Float64)
     return pl.DataFrame(
-        rows, schema={"item_id": pl.String, "aggregation": pl.String, "n_answered": pl.Int64, **numbers}
+        rows,
+        schema={
+            "item_id": pl.String,
+            "aggregation": pl.String,
+            "n_answered": pl.Int64,
+            **numbers,
+            "flags": pl.String,
+        },
     )
 
 
-def _rules(kind: Kind, course: Deliberation, weights: Weights | None) -> list[str]:
+def _band(row: AnswerRow) -> dict[str, float]:
+    """Return what a probability would be under other correlations of errors, where none was measured."""
+    band = row.made.band if isinstance(row.made, PooledProbability) else None
+    return {f"rho={rho}": p for rho, p in (band or {}).items()}
+
+
+def _rules(told: list[str], item: Item, weights: Weights | None) -> list[str]:
     """Return the rules that may give a row; with weights also those that need an artefact."""
-    told = expected_rules(kind, course)
-    return told if weights is None or kind != "probability" else [*PROBABILITY_RULES.names(), *told]
+    return told if weights is None or item.question.kind != "probability" else [*PROBABILITY_RULES.names(), *told]
 
 
 def _fitted(weights: Weights, plan: Plan, item: Item) -> FittedPanel:
-    seats = {seat.label: seat.role.id for seat in plan.seats(item.question.id)}
-    found = seat_weights(
-        weights, arm=plan.arm, committee=plan.committee, models=plan.models, question=item.question, seats=seats
-    )
+    weighted = plan.model_copy(update={"weights": weights})
+    found = weighted.fitted(item.question, plan.seats(item.question.id), arm=plan.arm)
     if found is None:
         known = ", ".join(sorted({f"{panel.arm} by {', '.join(panel.models)}" for panel in weights.panels}))
         raise PlanError(

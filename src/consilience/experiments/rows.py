@@ -14,6 +14,7 @@ from consilience.core.question import Kind, Question
 from consilience.experiments.plan import Plan
 from consilience.experiments.totals import Totals, totals
 from consilience.models.prices import NANO
+from consilience.protocols import Protocol
 from consilience.runtime.session import TurnRecord
 
 SAMPLES: Final = "samples_"
@@ -45,10 +46,19 @@ def aggregate(question: Question, course: Deliberation, fitted: FittedPanel | No
     return made
 
 
-def expected_rules(kind: Kind, course: Deliberation, fitted: FittedPanel | None = None) -> list[str]:
-    """Return the names of all rows that an item of this kind has, answered or not."""
+def expected_rules(
+    kind: Kind, course: Deliberation, protocol: Protocol, fitted: FittedPanel | None = None
+) -> list[str]:
+    """Return the names of all rows that an item of this kind has, answered or not.
+
+    Args:
+        kind: Of the question.
+        course: The item's course.
+        protocol: As the arm declares it; under a match an item may have money for less.
+        fitted: What validation taught about its seats.
+    """
     sampled = [f"{SAMPLES}{rule}" for rule in SAMPLED_RULES[kind]] if course.sampled else []
-    return [*rule_names(kind, fitted), *sampled, *course.variants]
+    return [*rule_names(kind, fitted), *sampled, *protocol.variants()]
 
 
 @dataclass(frozen=True)
@@ -60,6 +70,7 @@ class Level:
         course: As far as it belongs to the arm.
         took: What the arm's turns took, as if it ran alone.
         rows: Its aggregates.
+        protocol: As the arm declares it.
         fitted: What validation taught about its seats.
     """
 
@@ -67,6 +78,7 @@ class Level:
     course: Deliberation
     took: Totals
     rows: Sequence[AnswerRow]
+    protocol: Protocol
     fitted: FittedPanel | None
 
 
@@ -80,13 +92,14 @@ def levels_of(plan: Plan, item: Item, records: Sequence[TurnRecord], course: Del
         course: Its whole course.
     """
     seats = plan.seats(item.question.id)
-    nested = len(plan.levels) > 1
+    protocol, nested = plan.make_protocol(), len(plan.levels) > 1
     levels: list[Level] = []
     for arm, rounds in plan.levels.items():
         part = course.after(rounds) if nested else course
         turns = [record for record in records if not nested or record.turn.round <= rounds]
         fitted = plan.fitted(item.question, seats, arm=arm)
-        levels.append(Level(arm, part, totals(turns), aggregate(item.question, part, fitted), fitted))
+        rows = aggregate(item.question, part, fitted)
+        levels.append(Level(arm, part, totals(turns), rows, protocol, fitted))
     return levels
 
 
@@ -127,12 +140,13 @@ def _of_level(question: Question, level: Level, common: Mapping[str, Any]) -> li
     made = {row.rule: row.cells for row in level.rows}
     silent = dict.fromkeys(answer_columns(question))
     rows: list[dict[str, Any]] = []
-    for rule in expected_rules(question.kind, level.course, level.fitted):
-        alone = level.course.variants.get(rule)
-        own = (
-            {} if alone is None else {"status": status_of((alone,)), "n_answered": len(present((alone,))), "n_seats": 1}
-        )
-        if alone is None and rule not in made and level.rows:
+    for rule in expected_rules(question.kind, level.course, level.protocol, level.fitted):
+        own: dict[str, Any] = {}
+        if rule in level.protocol.variants():
+            alone = level.course.variants.get(rule)
+            told = "not_asked" if alone is None else status_of((alone,))
+            own = {"status": told, "n_answered": int(told == "answered"), "n_seats": 1}
+        elif rule not in made and level.rows:
             own = {"status": "no_quorum"}  # too few answers say what the rule reads, such as a ranking
         rows.append({**common, **own, **made.get(rule, silent), "aggregation": rule})
     return rows

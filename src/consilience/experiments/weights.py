@@ -16,6 +16,7 @@ from consilience.aggregation.numbers import Scale
 from consilience.aggregation.resolved import FittedProbabilities
 from consilience.core.canonical import tagged_hash
 from consilience.core.question import Kind, Question, Strict
+from consilience.core.role import Role
 from consilience.errors import ConfigError, DataError, IntegrityError, PlanError, reason
 from consilience.experiments.storage import write_json
 
@@ -50,6 +51,7 @@ class PanelWeights(Strict):
         scale: Of the questions.
         unit: Of the questions; None where they have none.
         roles: Everybody who was seated, answered or not.
+        mandates: Hash of text and view by role: weights belong to what a role was told, not to its name.
         numbers: Of an estimate's roles.
         probabilities: Of a probability's roles, which stand for seats in it.
     """
@@ -61,6 +63,7 @@ class PanelWeights(Strict):
     scale: Scale
     unit: str | None
     roles: tuple[str, ...]
+    mandates: dict[str, str]
     numbers: FittedNumbers | None = None
     probabilities: FittedProbabilities | None = None
 
@@ -161,7 +164,7 @@ def seat_weights(
     committee: str,
     models: Sequence[str],
     question: Question,
-    seats: Mapping[str, str],
+    seats: Mapping[str, Role],
 ) -> FittedPanel | None:
     """Return the weights of a panel's seats for one question; None where nothing was fitted for such a panel.
 
@@ -174,15 +177,17 @@ def seat_weights(
         seats: Role by seat label, of everybody whose answer is aggregated.
 
     Raises:
-        PlanError: The panel has other roles than the one that was fitted, or a role gave no answer on validation.
+        PlanError: The panel has other roles than the one that was fitted, or roles told otherwise, or a role gave no
+            answer on validation.
     """
     found = weights_for(weights, arm=arm, committee=committee, models=models, question=question)
     if found is None:
         return None
-    if sorted(seats.values()) != sorted(found.roles):
-        odd = sorted(set(seats.values()) ^ set(found.roles)) or sorted(seats.values())
+    now = {role.id: role.digest for role in seats.values()}
+    if len(now) != len(seats) or now != found.mandates:
+        odd = [role for role in sorted(now.keys() | found.mandates.keys()) if now.get(role) != found.mandates.get(role)]
         raise PlanError(
-            f"the weights of {arm} were fitted on another panel; not on both: {', '.join(odd[:_SHOWN])}",
+            f"the weights of {arm} were fitted on another panel; not the same on both: {', '.join(odd[:_SHOWN])}",
             hint="Fit the weights on a validation run of this panel.",
         )
     silent = sorted(set(found.roles) - found.fitted_roles())
@@ -194,9 +199,9 @@ def seat_weights(
     numbers, probabilities = found.numbers, found.probabilities
     if probabilities is not None and probabilities.stacking is not None:
         shares = probabilities.stacking
-        probabilities = replace(probabilities, stacking={seat: shares[role] for seat, role in seats.items()})
+        probabilities = replace(probabilities, stacking={seat: shares[role.id] for seat, role in seats.items()})
     return FittedPanel(
-        numbers=None if numbers is None else {seat: numbers.roles[role] for seat, role in seats.items()},
+        numbers=None if numbers is None else {seat: numbers.roles[role.id] for seat, role in seats.items()},
         probabilities=probabilities,
     )
 

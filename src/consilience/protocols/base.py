@@ -63,6 +63,10 @@ class Protocol(ABC):
     async def run(self, session: Session) -> Deliberation:
         """Ask in this protocol's order and return who stood where after every round."""
 
+    def variants(self) -> tuple[str, ...]:
+        """Return the names of other final answers that a course of this protocol has besides its table."""
+        return ()
+
     @abstractmethod
     def plan(self, seating: Seating) -> tuple[Planned, ...]:
         """Return the turns that will be taken when nothing stops early, in order."""

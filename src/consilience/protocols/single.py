@@ -77,6 +77,10 @@ class Single(Protocol):
     def _sampling(self) -> list[Turn]:
         return [Turn(kind="estimate", round=0, sample=index) for index in range(self.samples)]
 
+    def variants(self) -> tuple[str, ...]:
+        """Return the refined answer, where there is one."""
+        return (SELF_REFINE,) if self.refine else ()
+
     def plan(self, seating: Seating) -> tuple[Planned, ...]:
         """Return the samples, then the two turns of refining."""
         (seat,) = seating.members

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from consilience.core.role import Role
-from consilience.errors import ConfigError, FinalModelError, PlanError, StoppedError
+from consilience.errors import ConfigError, FinalModelError, IntegrityError, PlanError, StoppedError
 from consilience.experiments.matching import Match, SampleCost, check_match, match_of, share_out
 from consilience.experiments.orders import Orders, RunReport
 from consilience.experiments.predictions import write_predictions
@@ -168,7 +168,9 @@ def test_an_item_whose_first_sample_fails_is_asked_like_the_others(tmp_path: Pat
 def test_where_all_first_samples_fail_one_is_all_there_is(tmp_path: Path) -> None:
     report, _ = matched(tmp_path / "run", tokens(9_000), lambda _: FinalModelError("gone", hint="Stop.", status=404))
     assert report.calls == 3
-    assert set(report.predictions["status"]) == {"failed"}
+    by_rule = dict(report.predictions.select("aggregation", "status").iter_rows())
+    assert by_rule.pop("self_refine") == "not_asked"
+    assert set(by_rule.values()) == {"failed"}
     assert report.manifest["match"]["samples"] == [1, 1]
 
 
@@ -233,11 +235,12 @@ def test_a_run_that_lacks_an_item_or_a_cost_is_refused(tmp_path: Path) -> None:
     report = carry_out(folder, make_plan(ITEMS[:2]), ITEMS[:2], panel(speak))
     with pytest.raises(PlanError, match="item item-03 is not among its items"):
         match_of("run", IDS, run_folder=lambda name: tmp_path / name)
-    unknown = report.predictions.with_columns(
-        cost_usd=pl.when(pl.col("item_id") == "item-02").then(None).otherwise(pl.col("cost_usd"))
-    )
-    write_predictions(unknown, folder / "predictions.parquet")
-    with pytest.raises(PlanError, match="item item-02 has an unknown cost there"):
+    carry_out(tmp_path / "unpriced", make_plan(ITEMS[:2]), ITEMS[:2], panel(speak), price=None)
+    with pytest.raises(PlanError, match="item item-01 has an unknown cost there"):
+        match_of("unpriced", IDS[:2], run_folder=lambda name: tmp_path / name)
+    dearer = report.predictions.with_columns(pl.col("cost_usd") * 3)
+    write_predictions(dearer, folder / "predictions.parquet")
+    with pytest.raises(IntegrityError, match=r"predictions\.parquet"):
         match_of("run", IDS[:2], run_folder=lambda name: tmp_path / name)
 
 

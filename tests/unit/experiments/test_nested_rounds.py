@@ -124,8 +124,8 @@ def test_levels_have_the_labels_of_the_arms_that_they_are() -> None:
 @pytest.mark.parametrize(
     ("arm", "rounds", "why"),
     [
-        ("G_debate", (2, 1), "nested rounds 2, 1 of a debate of 1"),
-        ("G_debate", (1, 1), "nested rounds 1, 1"),
+        ("G_debate", (2, 1), "nested rounds 2, 1 do not increase"),
+        ("G_debate", (1, 1), "nested rounds 1, 1 do not increase"),
         ("G_debate", (0, 1), "nested rounds 0, 1"),
         ("delphi", (1, 2), "protocol delphi has no nested rounds"),
         ("control_reask", (1, 2), "protocol reask has no nested rounds"),

@@ -72,7 +72,8 @@ def check(folder: Path, report: RunReport, plan: Plan) -> None:
         first = rule_names(item.question.kind)[0]
         again = anyio.run(partial(recompute, folder, aggregation=first))
         kept = frame.filter(pl.col("aggregation") == first)
-        assert again.equals(kept.select(again.columns))
+        numbers = [name for name in again.columns if name in kept.columns]
+        assert again.select(numbers).equals(kept.select(numbers))
 
 
 def test_there_are_arms_to_check() -> None:

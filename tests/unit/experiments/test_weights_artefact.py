@@ -209,7 +209,7 @@ def seats_of(item: Item, roles: Sequence[Any] = ROLES) -> tuple[Seat, ...]:
 
 
 def chosen(weights: Weights, item: Item, *, roles: Sequence[Any] = ROLES, **changes: Any) -> FittedPanel | None:
-    seats = {seat.label: seat.role.id for seat in seats_of(item, roles)}
+    seats = {seat.label: seat.role for seat in seats_of(item, roles)}
     values: dict[str, Any] = {"arm": "test", "committee": "none", "models": (MODEL,)}
     return seat_weights(weights, question=item.question, seats=seats, **(values | changes))
 
@@ -235,8 +235,11 @@ def _in_euro(item: Item) -> Any:
 
 
 def test_another_panel_than_the_fitted_one_is_refused(weights: Weights, tmp_path: Path) -> None:
-    with pytest.raises(PlanError, match="fitted on another panel; not on both: comparables"):
+    with pytest.raises(PlanError, match="fitted on another panel; not the same on both: comparables"):
         chosen(weights, make_item(20), roles=ROLES[1:])
+    told_otherwise = [ROLES[0].model_copy(update={"text": "Something else."}), *ROLES[1:]]
+    with pytest.raises(PlanError, match=rf"not the same on both: {ROLES[0].id}\. "):
+        chosen(weights, make_item(20), roles=told_otherwise)
 
     def silent(request: Any) -> str:
         return reply(abstention={"reason": "No."}) if seat_number(request) == SILENT else speak(request)
