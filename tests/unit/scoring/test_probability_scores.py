@@ -170,16 +170,19 @@ def test_debiased_error_takes_the_noise_of_a_perfect_forecaster_away() -> None:
     assert np.mean(squares) < 0.5 * np.mean([one.rmsce**2 for one in found])
 
 
-def test_the_null_of_the_calibration_error_is_the_known_one() -> None:
+@pytest.mark.parametrize(("n", "ece", "mcb"), [(50, 0.143, 0.036), (200, 0.074, 0.016)])
+def test_nulls_are_the_known_ones(n: int, ece: float, mcb: float) -> None:
     rng = np.random.default_rng(11)
-    found = []
-    for n, wanted in ((50, 0.143), (200, 0.074)):
-        nulls = [
-            null_mean(p=p, statistic=lambda y, p=p: binned_error(p=p, y=y).ece, rng=rng, n_resamples=20)  # type: ignore[misc]
+    found = np.array(
+        [
+            [
+                null_mean(p=p, statistic=lambda y, p=p: binned_error(p=p, y=y).ece, rng=rng, n_resamples=20),  # type: ignore[misc]
+                null_mean(p=p, statistic=lambda y, p=p: corp(p=p, y=y).mcb, rng=rng, n_resamples=20),  # type: ignore[misc]
+            ]
             for p in rng.random((30, n))
         ]
-        found.append(np.mean(nulls) / wanted)
-    assert found == pytest.approx([1, 1], abs=0.12)
+    )
+    assert found.mean(axis=0) == pytest.approx([ece, mcb], rel=0.12)
 
 
 def test_calibration_stands_beside_its_null() -> None:
