@@ -69,6 +69,7 @@ class Revision:
 
 
 _COLLINEAR = Undefined("the gaps to the others and to the evidence cannot be told apart")
+_NO_GAP = Undefined("every member stood there already")
 _NO_EVIDENCE = Undefined("no value of the evidence is known")
 
 
@@ -259,6 +260,7 @@ class _Fit:
     """Least squares in one or two stages with CR1 covariance, telling which sums of coefficients the rows determine."""
 
     names: tuple[str, ...]
+    still: frozenset[str]
     solution: FloatArray
     covariance: FloatArray
     null: FloatArray
@@ -296,12 +298,15 @@ class _Fit:
         spare = y.size - rank
         factor = groups / (groups - 1) * (y.size - 1) / spare if groups > 1 and spare > 0 else 0.0
         covariance = factor * inverse @ (scores.T @ scores) @ inverse.T
-        return cls(names, solution, covariance, null / lengths, groups, spare, level)
+        still = frozenset(name for name, column in columns.items() if not column.any())
+        return cls(names, still, solution, covariance, null / lengths, groups, spare, level)
 
     def sum_of(self, *names: str) -> Coefficient | Undefined:
         from scipy.special import stdtrit  # noqa: PLC0415 - scipy is loaded where it is used
 
         pick = np.array([float(name in names) for name in self.names])
+        if any(name in self.still for name in names):
+            return _NO_GAP
         # A sum is determined where it takes one value over all solutions, which differ by the null space.
         lengths = np.sqrt((self.null**2).sum(axis=1))
         if bool((np.abs(self.null @ pick) > 1e-6 * lengths).any()):

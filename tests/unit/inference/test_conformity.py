@@ -164,3 +164,10 @@ def test_single_questions_and_misfits() -> None:
         revision_regression(before=x, after=x * np.nan, consensus=m, clusters=np.arange(80))
     with pytest.raises(DataError, match="level"):
         revision_regression(before=x, after=x, consensus=m, clusters=np.arange(80), level=2.0)
+
+
+def test_members_that_stand_there_already_are_pulled_nowhere() -> None:
+    _, x, m, _ = committee(9)
+    made = revision_regression(before=x, after=x, consensus=x, evidence=m, clusters=np.arange(80))
+    assert made.lam == Undefined("every member stood there already")
+    assert known(made.zeta).value == pytest.approx(0, abs=1e-9)
