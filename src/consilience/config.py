@@ -6,6 +6,7 @@ a tag or an over-long file is always refused.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
@@ -86,6 +87,11 @@ def validate(value: Any, model: type[M], *, where: str) -> M:
     Raises:
         ConfigError: The value does not fit the model.
     """
+    if not isinstance(value, (Mapping, model)):
+        raise ConfigError(
+            f"{where} is {_sort(value)} where keys with values belong",
+            hint=f"Known keys: {', '.join(model.model_fields)}.",
+        )
     try:
         return model.model_validate(value)
     except ValidationError as error:
@@ -97,8 +103,21 @@ def validate(value: Any, model: type[M], *, where: str) -> M:
             raise ConfigError(
                 f'{where}: unknown key "{place}"', hint=nearest(key, _fields_at(model, problem["loc"]))
             ) from error
+        if problem["type"] in {"model_type", "model_attributes_type"}:
+            place = ".".join(str(part) for part in problem["loc"])
+            raise ConfigError(
+                f"{where}: {place} is {_sort(problem['input'])} where keys with values belong",
+                hint="Write such as {key: value}.",
+            ) from error
         more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
         raise ConfigError(f"{where}: {reason(error)}{more}", hint="Mend the value.") from error
+
+
+def _sort(value: Any) -> str:
+    """Return in words what stands where a mapping belongs."""
+    if value is None:
+        return "empty"
+    return "a list" if isinstance(value, list | tuple) else "a single value"
 
 
 def _fields_at(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:

@@ -158,9 +158,19 @@ class NeedsHumanError(ConsilienceError):
 
 
 class BudgetError(ConsilienceError):
-    """The spend cap does not allow the next call; what was answered is kept and the run can be resumed."""
+    """The spend cap does not allow the next call; what was answered is kept and the run can be resumed.
+
+    Args:
+        message: What happened, and where.
+        hint: What the user can do about it.
+        needed_nano: What going on needs beyond what is spent, in nano-dollars; None where it is not known.
+    """
 
     exit_code = 4
+
+    def __init__(self, message: str, *, hint: str, needed_nano: int | None = None) -> None:
+        self.needed_nano = needed_nano
+        super().__init__(message, hint=hint)
 
 
 class QuorumError(ConsilienceError):

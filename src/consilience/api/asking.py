@@ -181,9 +181,9 @@ async def aask(  # noqa: PLR0913 - a question's options are its parameters
         stop: May be set at any time to end the run early; what is in flight is finished.
 
     Raises:
-        ConfigError: An argument is wrong, or a live model has no key.
+        ConfigError: An argument is wrong, a document is not there, or a live model has no key.
         PlanError: Arguments cannot work together.
-        DataError: A document cannot be read.
+        DataError: A document is no text, or is too long.
         BudgetError: The spend cap ended the run; what was answered is kept, and asking again goes on.
         StoppedError: ``stop`` was set; likewise.
 

@@ -71,8 +71,9 @@ def item_of(asked: Asked, *, today: date) -> Item:
         today: The day of asking.
 
     Raises:
-        ConfigError: The kind is unknown, options are missing, superfluous or alike, or the question is no question.
-        DataError: A document cannot be read, is no text, or is too long.
+        ConfigError: The kind is unknown, options are missing, superfluous or alike, the question is no question, or a
+            document is not there to be read.
+        DataError: A document is no text, or is too long.
 
     Example:
         >>> item = item_of(Asked("Tea or coffee?", "choice", options=("tea", "coffee")), today=date(2026, 11, 1))
@@ -203,7 +204,9 @@ def _file_text(path: Path) -> str:
         with path.open("rb") as file:
             data = file.read(MAX_DOCUMENT_BYTES + 4)  # a byte-order mark does not count
     except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}", hint="Check the path and its permissions.") from error
+        raise ConfigError(
+            f"cannot read {path}: {error.strerror}", hint="Check the path and its permissions."
+        ) from error
     if len(data) > MAX_DOCUMENT_BYTES + 3:
         raise _too_long(str(path))
     try:

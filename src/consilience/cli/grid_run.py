@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from consilience.cli.console import note, show
+from consilience.cli.console import counted, note, show
 from consilience.cli.evaluating import shown
 from consilience.cli.one_run import executed, residual
 from consilience.cli.place import Place
@@ -16,16 +16,18 @@ from consilience.cli.planning import Asked, planned
 from consilience.cli.running import Wanted, check_keys, items_of, items_unwritten, run_name
 from consilience.cli.settings import Flags, Settings, settle
 from consilience.core.packet import Item
-from consilience.errors import ConfigError, StoppedError
+from consilience.errors import BudgetError, ConfigError, StoppedError
 from consilience.experiments.costs import ArmCost, actual_cost, foreseen_cost
 from consilience.experiments.foresight import Foresight, foresee
 from consilience.experiments.grid import Cell, GridSpec, cells
 from consilience.experiments.orders import RunReport
 from consilience.experiments.plan import Plan
+from consilience.experiments.spending import amount_nano
 from consilience.experiments.storage import write_json, write_whole
 from consilience.journal.budget import usd
 from consilience.models.prices import NANO
 from consilience.reports.costs import cost_table
+from consilience.reports.tables import dollars
 
 SPLIT = "validation"
 
@@ -59,7 +61,8 @@ class GridRun:
         overrides: What was typed beside it.
 
     Raises:
-        ConfigError: The grid contradicts itself.
+        ConfigError: The grid contradicts itself, or names what there is not.
+        PlanError: An arm cannot have the rounds it is given.
     """
 
     def __init__(self, place: Place, file: Path, spec: GridSpec, overrides: Overrides) -> None:
@@ -69,10 +72,12 @@ class GridRun:
         self.file = file
         self.spec = spec
         self.live = overrides.live
-        self.flags = Flags(
-            max_spend_usd=overrides.max_spend_usd or spec.max_spend_usd, concurrency=overrides.concurrency
-        )
-        self.cells = cells(spec)
+        own = None if spec.max_spend_usd is None else str(spec.max_spend_usd)
+        if own is not None:
+            amount_nano(own, where=f"{file}: max_spend_usd")  # else a message would name the flag
+        typed = overrides.max_spend_usd
+        self.flags = Flags(max_spend_usd=own if typed is None else typed, concurrency=overrides.concurrency)
+        self.cells = cells(spec, where=str(file))
         self.wanted = Wanted(
             split=None if spec.questions is not None else spec.split or SPLIT,
             n=spec.n,
@@ -137,8 +142,8 @@ class GridRun:
         return list(dict.fromkeys(self.wanted.by(cell.arm) for cell in self.cells))
 
     def _of_grid(self, match: str) -> bool:
-        """Return whether a match names an arm of this grid: its treatment, or its label with the rounds."""
-        return any(match in {cell.arm, _label(cell)} for cell in self.cells)
+        """Return whether a match names an arm of this grid."""
+        return any(cell.is_called(match) for cell in self.cells)
 
     def _about_cap(self) -> list[str]:
         return ["no spend cap" if self.cap is None else f"cap over all runs: {usd(self.cap)}"]
@@ -156,16 +161,29 @@ class GridRun:
         items = {
             wanted: items_of(wanted, project=self.place.project, town=self.place.town) for wanted in self._all_wanted()
         }
-        stopped = None
+        stopped: BudgetError | StoppedError | None = None
         for replicate in range(self.spec.repeats + 1):
             for cell in self.cells:
                 if stopped is None:
                     stopped = self._run(cell, items[self.wanted.by(cell.arm)], replicate=replicate).stopped_by
-        self._tell(stopped_by=stopped, as_json=as_json)
         if isinstance(stopped, StoppedError):
-            raise StoppedError(stopped.message, hint=f"To resume: {self.place.command}")
+            stopped = StoppedError(stopped.message, hint=f"To resume: {self.place.command}")
+        elif stopped is not None:
+            stopped = self._cap_reached(stopped.needed_nano or 0)
+        self._tell(stopped_by=stopped, as_json=as_json)
         if stopped is not None:
             raise stopped
+
+    def _cap_reached(self, needed: int) -> BudgetError:
+        """Return what the end of the money is to the whole grid: a run knows only what its predecessors left it."""
+        spent = dollars(self.spent / NANO) if self.spent else usd(0)
+        return BudgetError(
+            f"spend cap reached: {spent} of {usd(self.cap or 0)} spent over all runs, the next item needs about "
+            f"{_at_least(needed)}",
+            hint="Raise the cap and run the same command again; what was answered is kept. "
+            f"Leave room above {_at_least(self.spent + needed)}, for this item alone.",
+            needed_nano=needed,
+        )
 
     def _run(self, cell: Cell, items: Sequence[Item], *, replicate: int) -> RunReport:
         asked = self._asked(cell, match=self._matched_run(cell.match), replicate=replicate)
@@ -178,14 +196,12 @@ class GridRun:
         return report
 
     def _matched_run(self, match: str | None) -> str | None:
-        """Return what a match names: the run of an arm of this grid, or what stands there."""
+        """Return what a match names: the run of an arm of this grid, which stands before it, or what is written."""
         if match is None:
             return None
         for done in self.done:
-            if match in {done.plan.arm, done.cell.arm, _label(done.cell)} and not done.plan.replicate:
+            if done.cell.is_called(match) and not done.plan.replicate:
                 return done.report.run_id
-        if self._of_grid(match):
-            raise ConfigError(f"the arm {match} to be matched stands later in the grid", hint="Put it before.")
         return match
 
     def _tell(self, *, stopped_by: Exception | None, as_json: bool) -> None:
@@ -207,7 +223,9 @@ class GridRun:
         matches = [(done.plan.arm, done.report.manifest["match"]) for done in self.done]
         lines = [residual(arm, told) for arm, told in matches if told is not None]
         word = " (simulated)" if simulated else ""
-        lines += [f"{len(self.done)} runs{word}, {usd(self.spent)} at list price", *self._about_cap()]
+        lost = sum(cost.unanswered_nano for cost in costs)
+        of_it = f", of it up to {usd(lost)} for calls without an answer" if lost else ""
+        lines += [f"{counted(len(self.done), 'run')}{word}, {usd(self.spent)} at list price{of_it}", *self._about_cap()]
         show(document, *shown(table), *lines, f"cost table in {folder}", as_json=as_json)
 
     def _cost(self, done: Done) -> ArmCost:
@@ -217,15 +235,16 @@ class GridRun:
         return actual_cost(
             done.report.folder,
             arm=arm,
-            items=len(done.plan.items),
             turns=sum(manifest["turns"].values()),
             prices={name: catalogue.spec(name).price for name in done.plan.models},
             before=done.ahead,
         )
 
 
-def _label(cell: Cell) -> str:
-    return "_".join([cell.arm, *(f"r{number}" for number in cell.rounds)])
+def _at_least(nano: int) -> str:
+    """Return an amount rounded up: below a dollar to four decimals, above to cents."""
+    step = NANO // (10_000 if nano < NANO else 100)
+    return usd(-(-nano // step) * step)
 
 
 def _told(done: Done) -> dict[str, Any]:

@@ -65,11 +65,16 @@ class Treatment(BaseModel):
         parameters = {key: tuple(value) if isinstance(value, list) else value for key, value in parameters.items()}
         if rounds:
             if "rounds" not in known:
-                raise PlanError(f"protocol {name} has no rounds", hint="Leave --rounds out for this arm.")
+                raise PlanError(f"protocol {name} has no rounds", hint="Leave the number of rounds out.")
             parameters |= {"rounds": rounds[-1]}
         if len(rounds) > 1:
             if "nested" not in known:
-                raise PlanError(f"protocol {name} has no nested rounds", hint="Give one number of rounds for this arm.")
+                raise PlanError(f"protocol {name} has no nested rounds", hint="Give one number of rounds.")
+            if sorted(set(rounds)) != [*rounds]:
+                raise PlanError(
+                    f"the nested rounds {', '.join(map(str, rounds))} do not increase",
+                    hint="Give them in increasing order from 1 up, such as 1, 2, 4.",
+                )
             parameters |= {"nested": tuple(rounds)}
         return cls(**parameters)
 
@@ -115,6 +120,7 @@ def arm_label(arm: str, protocol: Protocol) -> str:
     """Return the label of an arm in tables: planned rounds are spelled out, and nested ones each.
 
     Example:
+        >>> from consilience.protocols import Debate
         >>> arm_label("G_debate", Debate(rounds=2)), arm_label("G_debate", Debate(rounds=4, nested=(1, 4)))
         ('G_debate_r2', 'G_debate_r1_r4')
     """

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from consilience.experiments.foresight import Foresight
 from consilience.experiments.manifest import cached_share
-from consilience.journal.events import TOKEN_BUCKETS
+from consilience.journal.events import TOKEN_BUCKETS, ItemFinished, Record
 from consilience.journal.ledger import LedgerRow, ledger_rows, totals
 from consilience.journal.reader import read_events
 from consilience.models.batch import DISCOUNT, TIER
@@ -24,21 +24,28 @@ class ArmCost:
     Attributes:
         arm: Label of its arm.
         run_id: Its id; None before it was run.
-        items: Items asked about.
+        planned_items: Items to be asked about; the bounds speak of them.
+        items: Items asked to their end; before, the planned ones.
         turns: Planned turns before, turns taken after.
-        tokens: By bucket; None before, or where any is unknown.
-        cost_nano: What was spent, lost and failed calls too; None before or when unknown.
-        uncached_nano: What the answered calls would have cost had nothing been read from or written to a cache.
+        tokens: By bucket, of all calls that reported them; None before, or where any is unknown.
+        cost_nano: What the answered calls cost; None before or when unknown.
+        unanswered_nano: What calls that failed or were lost with their process cost at most: their reservation where
+            they may have been billed.
+        finished_nano: What the answered calls of finished items cost; None before, when unknown, or with no such item.
+        uncached_nano: What those would have cost had nothing been read from or written to a cache; None likewise.
         expected_nano: Expected cost before; None when a price is unknown.
         worst_nano: The most the planned turns could cost.
     """
 
     arm: str
     run_id: str | None
+    planned_items: int
     items: int
     turns: int
     tokens: Mapping[str, int] | None
     cost_nano: int | None
+    unanswered_nano: int
+    finished_nano: int | None
     uncached_nano: int | None
     expected_nano: int | None
     worst_nano: int | None
@@ -49,12 +56,14 @@ class ArmCost:
         return {
             "arm": self.arm,
             "run_id": self.run_id,
+            "planned_items": self.planned_items,
             "items": self.items,
             "turns": self.turns,
             **{f"tokens_{name}": tokens.get(name) for name in TOKEN_BUCKETS},
             "cached_share": None if self.tokens is None else cached_share(self.tokens),
             "cost_usd": _dollars(self.cost_nano),
-            "cost_per_item_usd": _dollars(self.cost_nano, per=self.items),
+            "unanswered_at_most_usd": None if self.run_id is None else _dollars(self.unanswered_nano),
+            "cost_per_item_usd": _dollars(self.finished_nano, per=self.items),
             "uncached_usd": _dollars(self.uncached_nano),
             "uncached_per_item_usd": _dollars(self.uncached_nano, per=self.items),
             "expected_usd": _dollars(self.expected_nano),
@@ -68,24 +77,31 @@ def _dollars(nano: int | None, *, per: int = 1) -> float | None:
 
 def foreseen_cost(arm: str, ahead: Foresight) -> ArmCost:
     """Return what is known of an arm before it is run."""
-    return ArmCost(arm, None, len(ahead.by_item), ahead.turns, None, None, None, ahead.expected_nano, ahead.worst_nano)
+    items = len(ahead.by_item)
+    return ArmCost(
+        arm=arm,
+        run_id=None,
+        planned_items=items,
+        items=items,
+        turns=ahead.turns,
+        tokens=None,
+        cost_nano=None,
+        unanswered_nano=0,
+        finished_nano=None,
+        uncached_nano=None,
+        expected_nano=ahead.expected_nano,
+        worst_nano=ahead.worst_nano,
+    )
 
 
 def actual_cost(
-    folder: Path,
-    *,
-    arm: str,
-    items: int,
-    turns: int,
-    prices: Mapping[str, Price | Literal["free"] | None],
-    before: Foresight,
+    folder: Path, *, arm: str, turns: int, prices: Mapping[str, Price | Literal["free"] | None], before: Foresight
 ) -> ArmCost:
     """Return what a run cost, read from its journal.
 
     Args:
         folder: The run folder.
         arm: Label of its arm.
-        items: Items asked about.
         turns: Turns taken.
         prices: By model id.
         before: Its bounds.
@@ -93,28 +109,49 @@ def actual_cost(
     Raises:
         IntegrityError: The record was changed.
     """
-    rows = ledger_rows(read_events(folder))
-    total = totals(rows)[None]
-    known = {name: count for name, count in total.tokens.items() if count is not None}
+    finished: set[str | None] = set()
+
+    def noted() -> Iterator[Record]:
+        for record in read_events(folder):
+            if isinstance(record.event, ItemFinished):
+                finished.add(record.where.item)
+            yield record
+
+    rows = ledger_rows(noted())
+    answered = [row for row in rows if row.status == "answered"]
+    whole = [row for row in answered if row.item in finished]
+    tokens = totals(rows)[None].tokens if rows else dict.fromkeys(TOKEN_BUCKETS, 0)
+    known = {name: count for name, count in tokens.items() if count is not None}
     return ArmCost(
         arm=arm,
         run_id=folder.name,
-        items=items,
+        planned_items=len(before.by_item),
+        items=len(finished),
         turns=turns,
         tokens=known if len(known) == len(TOKEN_BUCKETS) else None,
-        cost_nano=None if total.cost_unknown else total.cost_nano,
-        uncached_nano=_uncached(rows, prices),
+        cost_nano=_cost(answered),
+        unanswered_nano=sum(row.cost_nano or 0 for row in rows if row.status != "answered"),
+        finished_nano=_cost(whole) if finished else None,
+        uncached_nano=_uncached(whole, prices) if finished else None,
         expected_nano=before.expected_nano,
         worst_nano=before.worst_nano,
     )
 
 
-def _uncached(rows: Iterable[LedgerRow], prices: Mapping[str, Price | Literal["free"] | None]) -> int | None:
+def _cost(answered: Iterable[LedgerRow]) -> int | None:
+    """Return what answered calls cost; None when any is unknown."""
+    spent = 0
+    for row in answered:
+        if row.cost_nano is None:
+            return None
+        spent += row.cost_nano
+    return spent
+
+
+def _uncached(answered: Iterable[LedgerRow], prices: Mapping[str, Price | Literal["free"] | None]) -> int | None:
     """Return what answered calls cost with every input token at the plain rate; None when that is unknown."""
     spent = 0
-    for row in rows:
-        if row.status != "answered":
-            continue
+    for row in answered:
         buckets = [getattr(row, name) for name in TOKEN_BUCKETS]
         if None in buckets:
             return None

@@ -34,7 +34,10 @@ def check_items(items: Sequence[Item], protocol: Protocol) -> None:
             )
     for kind in sorted({item.question.kind for item in items}):
         if kind not in protocol.kinds:
-            raise PlanError(f"protocol {protocol.name} does not serve {kind} questions", hint="Choose another arm.")
+            raise PlanError(
+                f"protocol {protocol.name} does not serve {kind} questions",
+                hint="Choose another protocol, or an arm that has one.",
+            )
 
 
 def check_parts(parts: Mapping[str, str], roles: Sequence[Role], protocol: Protocol) -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, Strict, field_validator
 
 from consilience.config import validate
 from consilience.core.panel import Labels
-from consilience.errors import ConfigError
+from consilience.errors import ConfigError, PlanError
+from consilience.experiments.arms import arm_label, treatment
+from consilience.experiments.panels import panel_name, panel_tag
 from consilience.registry import nearest
+
+Whole = Annotated[int, Strict()]
+"""A whole number that is written as one: neither ``true`` nor text."""
 
 
 class Cell(BaseModel):
@@ -30,12 +35,12 @@ class Cell(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     arm: str
-    rounds: tuple[int, ...] = ()
+    rounds: tuple[Whole, ...] = ()
     panel: str | None = None
     labels: Labels | None = None
     committee: str | None = None
     tier: str | None = None
-    seed: int | None = None
+    seed: Whole | None = None
     match: str | None = None
 
     @field_validator("rounds", mode="before")
@@ -43,14 +48,35 @@ class Cell(BaseModel):
     def _several(cls, value: Any) -> Any:
         return (value,) if isinstance(value, int) else value
 
+    @property
+    def label(self) -> str:
+        """What tables call the arm: its panel where it is not its own, and the rounds in force, spelled out.
+
+        Raises:
+            ConfigError: There is no such arm.
+            PlanError: It cannot have these rounds.
+
+        Example:
+            >>> Cell(arm="G_debate").label, Cell(arm="G_debate", rounds=(4,), panel="placebo").label
+            ('G_debate_r2', 'G_debate.placebo_r4')
+        """
+        declared = treatment(self.arm)
+        own = self.panel is None or panel_name(self.panel) == declared.panel
+        name = self.arm if own else f"{self.arm}.{panel_tag(self.panel or '')}"
+        return arm_label(name, declared.make_protocol(rounds=self.rounds))
+
+    def is_called(self, name: str | None) -> bool:
+        """Return whether a match that names this means the arm: by its treatment, or by its label."""
+        return name in {self.arm, self.label}
+
 
 class GridSpec(BaseModel):
     """What a grid file says.
 
     Attributes:
         base: The arm that every other differs from in one factor.
-        vary: By factor, the values it takes besides the base's. A value of ``arm`` may be a mapping, where an arm needs
-            more said to be itself, such as what it is matched to.
+        vary: By factor, the value or values it takes besides the base's. A value of ``arm`` may be a mapping, where an
+            arm needs more said to be itself, such as what it is matched to.
         split: Split of the sales; None for a set of questions.
         n: How many of the split's subsample.
         synthetic: The sales of the synthetic town.
@@ -68,25 +94,49 @@ class GridSpec(BaseModel):
     base: Cell
     vary: dict[str, tuple[Any, ...]] = Field(default_factory=dict)
     split: str | None = None
-    n: int = Field(default=24, ge=1)
+    n: Whole = Field(default=24, ge=1)
     synthetic: bool = False
     questions: str | None = None
-    repeats: int = Field(default=1, ge=0, le=99)
+    repeats: Whole = Field(default=1, ge=0, le=99)
     simulate_caching: bool = False
-    max_spend_usd: str | None = None
+    max_spend_usd: Whole | Annotated[float, Strict()] | str | None = None
+
+    @field_validator("vary", mode="before")
+    @classmethod
+    def _listed(cls, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            raise ValueError("give factors with their values, such as {rounds: [1, 4]}")  # noqa: TRY004 - pydantic's way
+        for factor, values in value.items():
+            if not isinstance(values, str | int | float | Mapping | Sequence):
+                raise ValueError(f"give {factor} a list of values")  # noqa: TRY004 - the same
+        alone = (str, int, float, Mapping)
+        return {factor: (values,) if isinstance(values, alone) else values for factor, values in value.items()}
 
 
-def cells(spec: GridSpec) -> list[Cell]:
+def cells(spec: GridSpec, *, where: str) -> list[Cell]:
     """Return the arms of a grid: the base, then one for every value of every factor, in the order written.
 
+    Args:
+        spec: What the file says.
+        where: The file, for messages.
+
     Raises:
-        ConfigError: A factor is unknown, a value does not fit it, or two arms are the same.
+        ConfigError: A factor or arm is unknown, a value does not fit it, two arms are the same, or one is matched to an
+            arm that stands after it.
+        PlanError: An arm cannot have these rounds.
 
     Example:
         >>> grid = GridSpec(base=Cell(arm="G_debate"), vary={"arm": ("F_independent",), "rounds": (1, 4)})
-        >>> [(cell.arm, cell.rounds) for cell in cells(grid)]
-        [('G_debate', ()), ('F_independent', ()), ('G_debate', (1,)), ('G_debate', (4,))]
+        >>> [cell.label for cell in cells(grid, where="example")]
+        ['G_debate_r2', 'F_independent', 'G_debate_r1', 'G_debate_r4']
     """
+    try:
+        return _cells(spec)
+    except (ConfigError, PlanError) as error:
+        raise type(error)(f"{where}: {error.message}", hint=error.hint) from error
+
+
+def _cells(spec: GridSpec) -> list[Cell]:
     found = [spec.base]
     for factor, values in spec.vary.items():
         if factor not in Cell.model_fields:
@@ -96,6 +146,9 @@ def cells(spec: GridSpec) -> list[Cell]:
         if cell in found[:index]:
             said = ", ".join(f"{name} {value}" for name, value in cell.model_dump(exclude_defaults=True).items())
             raise ConfigError(f"two arms of the grid are the same ({said})", hint="Leave one of them out.")
+        named = [at for at, other in enumerate(found) if other.is_called(cell.match)]
+        if named and named[0] >= index:
+            raise ConfigError(f"the arm {cell.match} to be matched stands later in the grid", hint="Put it before.")
     return found
 
 

@@ -53,8 +53,8 @@ def match_of(text: str, item_ids: Sequence[str], *, run_folder: Callable[[str], 
 
     Raises:
         ConfigError: An amount is none above 0, or there is no such run.
-        PlanError: The run lacks an item, or the cost of one is unknown.
-        DataError: The run has no predictions.
+        PlanError: The run is not finished, lacks an item, or the cost of one is unknown.
+        DataError: The run's predictions cannot be read.
         IntegrityError: The run's record or predictions are not what was written.
 
     Example:
@@ -72,7 +72,13 @@ def match_of(text: str, item_ids: Sequence[str], *, run_folder: Callable[[str], 
     error = verify_run(folder).error()
     if error is not None:
         raise error
-    predictions = read_predictions(folder / "predictions.parquet")
+    path = folder / "predictions.parquet"
+    if not path.is_file():
+        raise PlanError(
+            f"--match {text}: that run has no results yet",
+            hint=f"Finish {folder.name} first: its own command resumes it.",
+        )
+    predictions = read_predictions(path)
     costs = predictions.group_by("item_id").agg(_most("cost_usd"))
     told: dict[str, float | None] = dict(costs.iter_rows())
     taken: dict[str, float] = {}
@@ -80,7 +86,10 @@ def match_of(text: str, item_ids: Sequence[str], *, run_folder: Callable[[str], 
         cost = told.get(item)
         if cost is None:
             what = "is not among its items" if item not in told else "has an unknown cost there"
-            raise PlanError(f"--match {text}: item {item} {what}", hint="Match a finished run over the same items.")
+            raise PlanError(
+                f"--match {text}: item {item} {what}",
+                hint=f"Match a finished run over the same items; if {folder.name} was stopped, finish it first.",
+            )
         taken[item] = cost
     arm = predictions.sort("cost_usd", "arm")["arm"].to_list()[-1]  # of nested rounds the longest
     return Match(

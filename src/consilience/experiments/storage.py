@@ -21,10 +21,14 @@ def write_frame(frame: pl.DataFrame, path: Path, *, statistics: bool) -> None:
     Raises:
         DataError: The folder cannot be written or the disk is full; the old file is as it was.
     """
+    from polars.exceptions import PolarsError  # noqa: PLC0415 - heavy, and whoever has a frame has it already
 
     def write(target: Path) -> None:
         with target.open("wb") as file:  # polars itself opens no path that is not UTF-8
-            frame.write_parquet(file, compression="zstd", statistics=statistics)
+            try:
+                frame.write_parquet(file, compression="zstd", statistics=statistics)
+            except PolarsError as error:  # what polars makes of an error of the system
+                raise OSError(str(error).rpartition("IO error: ")[2]) from error
 
     write_whole(path, write)
 

@@ -211,11 +211,13 @@ class Budget:
             return BudgetError(
                 f"the spend cap of {usd(cap)} lies below the {usd(self.spent_nano)} this run has spent already",
                 hint=f"Set the cap above {usd(self.spent_nano + needed)}; what was answered is kept.",
+                needed_nano=needed,
             )
         return BudgetError(
             f"spend cap reached: {usd(self.spent_nano)} of {usd(cap)} spent, {what} {usd(needed)}",
             hint="Raise the cap and run the same command again; what was answered is kept. "
             f"Leave room above {usd(self.spent_nano + needed)}: the cap bears the worst case of every call.",
+            needed_nano=needed,
         )
 
     def _wake(self) -> None:

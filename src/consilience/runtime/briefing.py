@@ -15,6 +15,7 @@ from consilience.core.question import Kind
 from consilience.core.role import ALL_SECTIONS
 from consilience.core.schema import lint_schema, wire_schema
 from consilience.core.turn import Turn, TurnKind
+from consilience.errors import ConfigError
 from consilience.evidence.leakage import guard_packet, guard_text, guard_view
 from consilience.evidence.rendering import fence_tag, fill, render_system, render_turn_block, render_view_block
 from consilience.evidence.views import View, view
@@ -52,10 +53,16 @@ class Prompts:
         )
 
     def system(self, seat: Seat) -> str:
-        """Return a seat's system prompt, the same for every item."""
-        return render_system(
-            preamble=self.preamble, seat_label=seat.label, role_text=seat.role.text, output_rules=self.output_rules
-        )
+        """Return a seat's system prompt, the same for every item.
+
+        Raises:
+            ConfigError: A text holds what only the layout may write; names the role.
+        """
+        texts = {"preamble": self.preamble, "role_text": seat.role.text, "output_rules": self.output_rules}
+        try:
+            return render_system(seat_label=seat.label, **texts)
+        except ConfigError as error:
+            raise ConfigError(f'role "{seat.role.id}": {error.message}', hint=error.hint) from error
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,7 @@ def test_no_documents_make_no_section() -> None:
         (b"", "is empty"),
         (b"  \n", "is empty"),
         (b"\xff\xfe\x00", "not text in UTF-8"),
-        (b"PK\x03\x04\x00\x00", "not text in UTF-8"),
+        (b"PK\x03\x04\x00\x00", "holds NUL characters"),
         (b"x" * (MAX_DOCUMENT_BYTES + 1), "more than 200,000 bytes"),
         (b"x" * (10 * MAX_DOCUMENT_BYTES), "more than 200,000 bytes"),
     ],
@@ -113,9 +113,9 @@ def test_documents_that_cannot_be_read_are_named(tmp_path: Path, content: bytes,
 
 
 def test_missing_documents_folders_and_texts_that_are_none_are_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"cannot read .*nowhere\.txt: No such file"):
+    with pytest.raises(ConfigError, match=r"cannot read .*nowhere\.txt: No such file"):
         asked(context=[tmp_path / "nowhere.txt"])
-    with pytest.raises(DataError, match=r"cannot read .*: Is a directory"):
+    with pytest.raises(ConfigError, match=r"cannot read .*: Is a directory"):
         asked(context=[tmp_path])
     with pytest.raises(DataError, match="text 2 of the context is no valid text"):
         asked(context=["fine", "\ud800"])

@@ -106,10 +106,11 @@ def test_documents_with_terminal_escapes_and_dates_to_come_are_only_read(cli: Cl
         (("--kind", "choice", "--option", "a"), 2, "at least two options"),
         (("--kind", "choice", "--option", "a", "--option", "a"), 2, 'are both "a"'),
         (("--kind", "estimate", "--scale", "lin"), 2, 'Did you mean "linear"'),
-        (("--kind", "probability", "--context", "nowhere.txt"), 1, "cannot read nowhere.txt"),
+        (("--kind", "probability", "--context", "nowhere.txt"), 2, "cannot read nowhere.txt"),
         (("--kind", "probability", "--model", "gpt-6-lunar"), 2, 'Did you mean "gpt-6-luna"'),
         (("--kind", "probability", "--model", "gpt-6-luna", "--committee", "all_openai"), 2, "Give one of them"),
-        (("--kind", "probability", "--rounds", "2"), 2, "has no rounds"),
+        (("--kind", "probability", "--rounds", "2"), 2, "has no rounds\n  Leave the number of rounds out."),
+        (("--kind", "estimate", "--protocol", "adversarial", "--panel", "advocates"), 2, "Choose another protocol"),
         (("--kind", "probability", "--live"), 2, "API_KEY is not set"),
     ],
 )

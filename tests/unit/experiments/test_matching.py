@@ -233,7 +233,7 @@ def test_amounts_that_are_none_are_refused(text: str, why: str) -> None:
 def test_a_run_that_lacks_an_item_or_a_cost_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     report = carry_out(folder, make_plan(ITEMS[:2]), ITEMS[:2], panel(speak))
-    with pytest.raises(PlanError, match="item item-03 is not among its items"):
+    with pytest.raises(PlanError, match=r"item item-03 is not among its items.*if run was stopped, finish it first"):
         match_of("run", IDS, run_folder=lambda name: tmp_path / name)
     carry_out(tmp_path / "unpriced", make_plan(ITEMS[:2]), ITEMS[:2], panel(speak), price=None)
     with pytest.raises(PlanError, match="item item-01 has an unknown cost there"):
@@ -268,3 +268,14 @@ def test_a_first_sample_that_fills_a_cache_is_told_apart_from_those_that_read_it
     assert made["a"].protocol.samples == 1 + 6
     made = share_out(match, {"a": SampleCost(40, 10)}, Single())
     assert (made["a"].protocol.samples, made["a"].protocol.refine) == (1 + 4, True)
+
+
+def test_a_run_without_results_is_to_be_finished_first(tmp_path: Path) -> None:
+    folder = tmp_path / "begun"
+    stop = Stop()
+    stop.requested = True
+    carry_out(folder, make_plan(ITEMS), ITEMS, panel(speak), shell=make_shell(stop=stop))
+    for name in ("predictions.parquet", "manifest.json"):
+        (folder / name).unlink()
+    with pytest.raises(PlanError, match=r"--match begun: that run has no results yet. Finish begun first"):
+        match_of("begun", IDS, run_folder=lambda name: tmp_path / name)
