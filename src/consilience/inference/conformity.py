@@ -285,7 +285,7 @@ class _Fit:
             projected = every @ np.linalg.lstsq(every, matrix, rcond=None)[0]
         lengths = np.sqrt((projected**2).sum(axis=0))
         lengths = np.where(lengths > 0, lengths, 1.0)
-        u, sizes, rows = np.linalg.svd(projected / lengths, full_matrices=True)
+        u, sizes, rows = np.linalg.svd(projected / lengths, full_matrices=len(projected) < len(lengths))
         rank = int((sizes > _RANK * sizes[0]).sum())
         kept, null = rows[:rank] / lengths, rows[rank:]
         inverse = kept.T / sizes[:rank]
