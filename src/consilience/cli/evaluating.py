@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from consilience.cli.console import Grid, counted, show
+from consilience.cli.console import Grid, counted, note, show
 from consilience.cli.place import Json, Place, place_of
 from consilience.errors import ConfigError, DataError, IntegrityError
 
@@ -176,9 +176,11 @@ def evaluated(
         DataError: There is nothing to evaluate, or an item has no truth.
         IntegrityError: A run's record or predictions are not what was written; run and record are named.
     """
+    import polars as pl  # noqa: PLC0415 - heavy
+
     from consilience.experiments.evaluate import evaluate as evaluate_predictions  # noqa: PLC0415 - heavy
-    from consilience.experiments.frozen import read_freeze  # noqa: PLC0415 - the same
-    from consilience.experiments.predictions import load_runs  # noqa: PLC0415 - the same
+    from consilience.experiments.frozen import read_freeze, truth_deviations  # noqa: PLC0415 - the same
+    from consilience.experiments.predictions import load_baselines, load_runs  # noqa: PLC0415 - the same
     from consilience.reports.deviations import read_label, telling  # noqa: PLC0415 - the same
 
     frozen = read_freeze(place.root / "results")
@@ -186,11 +188,22 @@ def evaluated(
     names = [_of_project(place, run) for run in runs or ()]
     loaded = load_runs(place.root / "results", names or None, include_simulated=include_simulated)
     heads, partial = _checked(place, loaded.run_ids)
-    truth, notes, sources = _truths(place, questions, set(loaded.predictions["item_id"]))
-    notes += [] if frozen is None else _other_rule(frozen.primary_rules("estimate").values(), primary)
+    asked = set(loaded.predictions["item_id"])
+    truth, notes, sources = _truths(place, questions, asked)
+    based = load_baselines(
+        place.root / "results",
+        split=loaded.predictions["split"][0],
+        items=asked,
+        include_simulated=include_simulated,
+    )
+    if frozen is not None:
+        notes += _other_rule(frozen.primary_rules("estimate").values(), primary)
+        notes += truth_deviations(place.root, frozen)
     labels = [read_label(place.run_folder(run_id), frozen=head) for run_id in loaded.run_ids]
     return Found(
-        evaluate_predictions(loaded.predictions, truth, primary=primary, baseline_arm=baseline),
+        evaluate_predictions(
+            pl.concat([loaded.predictions, based], how="diagonal"), truth, primary=primary, baseline_arm=baseline
+        ),
         loaded.skipped_simulated,
         loaded.unfinished,
         loaded.single_questions,
@@ -231,11 +244,17 @@ def looked(place: Place, found: Found, *, again: str | None, repeated: bool = Fa
 
     result = found.evaluation
     if result.split not in COUNTED:
+        if again is not None:
+            note(f"--again was not needed: {result.split or 'a set of questions'} may be looked at freely")
         return None
     tables = tagged_hash("tables", [table(result).to_json() for table in (main_table, rules_table)])
     glance = Glance(result.split, result.simulated, result.run_ids, tables)
     path = place.root / "results" / LOOKS
-    return note_look(path, glance, at=now(), freeze_sha256=found.freeze, again=again, repeated=repeated)
+    at = now()
+    look = note_look(path, glance, at=at, freeze_sha256=found.freeze, again=again, repeated=repeated)
+    if again is not None and look.at != at:
+        note(f"--again was not needed and is not kept: these tables were shown before, in look {look.number}")
+    return look
 
 
 def _checked(place: Place, run_ids: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -327,7 +346,7 @@ def write_page(place: Place, found: Found, path: Path, *, title: str, look: Look
     from consilience.reports.scope import Scope, read_asked  # noqa: PLC0415 - the same
 
     result = found.evaluation
-    scope = Scope(tuple(read_asked(place.run_folder(run_id)) for run_id in result.run_ids), found.sources)
+    scope = Scope(tuple(read_asked(place.run_folder(run_id)) for run_id in found.heads), found.sources)
     page = render_report(
         result,
         title=title,

@@ -12,7 +12,6 @@ from consilience.cli.place import Json, place_of
 from consilience.errors import ConfigError, PlanError
 
 if TYPE_CHECKING:
-    from consilience.core.role import Role
     from consilience.experiments.frozen import Freeze, Study
 
 EXAMPLE = "Example: consilience freeze --prereg preregistration.md"
@@ -38,11 +37,12 @@ def freeze(
 
     With --prereg, a freeze that is there is not replaced: its page is written.
     """
-    from consilience.experiments.frozen import Study, read_freeze  # noqa: PLC0415 - heavy
+    from consilience.cli.running import study_of  # noqa: PLC0415 - heavy
+    from consilience.experiments.frozen import read_freeze  # noqa: PLC0415 - the same
 
     if check and (again is not None or prereg is not None):
         raise ConfigError("--check writes nothing", hint="Leave --again and --prereg out.")
-    study = Study.of(place_of(context).root, results=results)
+    study = study_of(place_of(context).root, results=results)
     if check:
         _check(study, as_json=as_json)
         return
@@ -64,20 +64,7 @@ def _taken(study: Study, *, again: str | None) -> Freeze:
     from consilience.cli.running import now  # noqa: PLC0415 - heavy
     from consilience.experiments.frozen import keep, take  # noqa: PLC0415 - the same
 
-    return keep(study, take(study, roles_for=_roles, now=now()), again=again)
-
-
-def _roles(panel: str, seed: int) -> tuple[Role, ...]:
-    """Return the roles of a panel of the first application that knows it."""
-    from consilience.cli.running import APPLICATIONS  # noqa: PLC0415 - heavy
-
-    unknown: ConfigError | None = None
-    for application in APPLICATIONS.values():
-        try:
-            return application.roles_for(panel, seed)
-        except ConfigError as error:
-            unknown = unknown or error
-    raise unknown or ConfigError(f'unknown panel "{panel}"', hint="No application is there.")
+    return keep(study, take(study, now=now()), again=again)
 
 
 def _write_page(freeze: Freeze, path: Path) -> None:

@@ -23,10 +23,11 @@ from consilience.errors import ConfigError, DataError, PlanError
 from consilience.experiments.arms import PLAIN, treatment
 from consilience.experiments.casting import cast
 from consilience.experiments.fingerprint import run_facts
+from consilience.experiments.frozen import Study
 from consilience.experiments.general import GENERAL
 from consilience.experiments.orders import Job, Orders, RunReport, Shell
 from consilience.experiments.plan import Application, Plan, committee_models
-from consilience.experiments.predictions import SIMULATED_PREFIX
+from consilience.experiments.predictions import ASK_PREFIX, SIMULATED_PREFIX
 from consilience.experiments.questions import read_questions
 from consilience.experiments.runner import run_arm
 from consilience.models.base import Model
@@ -153,6 +154,11 @@ def check_keys(settings: Settings, *, root: Path) -> None:
     cast(names, catalogue=settings.catalogue, environ=environ, reader=GENERAL.reader, seed=settings.seed)
 
 
+def study_of(root: Path, *, results: Path | None = None) -> Study:
+    """Return the study of a project folder, as the applications answer in it."""
+    return Study.of(root, results=results, rosters={name: each.roles_for for name, each in APPLICATIONS.items()})
+
+
 def now() -> datetime:
     """Return the time of day, in UTC."""
     return datetime.now(UTC)
@@ -161,7 +167,10 @@ def now() -> datetime:
 def carry_out(job: Job, orders: Orders) -> RunReport:
     """Run or resume a job, shown on stderr; the first Ctrl-C lets it finish what is in flight."""
     word = " (simulated)" if job.plan.simulated else ""
-    facts = run_facts(job.folder.parents[1], run_id=job.folder.name)
+    results, run_id = job.folder.parents[1], job.folder.name
+    asked = run_id.removeprefix(SIMULATED_PREFIX).startswith(ASK_PREFIX)  # a question of its own is no arm
+    study = study_of(results.parent, results=results)
+    facts = run_facts(study, run_id=run_id, plan=None if asked else job.plan)
     for text in facts.deviations:
         note(f"protocol deviation: {text}")
     with watching(f"{job.plan.arm}{word}") as watch:

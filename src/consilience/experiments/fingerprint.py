@@ -14,6 +14,8 @@ from consilience.core.canonical import tagged_hash
 from consilience.experiments.freeze import ROOMS, text_digests
 from consilience.experiments.frozen import Study, read_freeze, stand
 from consilience.experiments.manifest import RunFacts
+from consilience.experiments.overrides import overrides
+from consilience.experiments.plan import Plan
 
 
 def code_hashes() -> dict[str, str]:
@@ -33,33 +35,35 @@ def environment_hash() -> str:
     return tagged_hash("environment", installed)
 
 
-def run_facts(results: Path | None = None, *, run_id: str | None = None) -> RunFacts:
+def run_facts(study: Study | None = None, *, run_id: str | None = None, plan: Plan | None = None) -> RunFacts:
     """Return what surrounds a run: version, commit, environment, and how it stands to the freeze.
 
     What an earlier process of the run noted stays noted: a run that began before the freeze is not under it, and a
     deviation is not undone by mending the file.
 
     Args:
-        results: The results folder of the run's study, whose freeze counts; None for a run of no study.
+        study: The run's study, whose freeze counts; None for a run of no study.
         run_id: The run, where one of this id may have begun before.
+        plan: What it asks, held against what the freeze declares of its arm; None for what is no arm.
 
     Raises:
         IntegrityError: The freeze is not what was written.
         ConfigError: A configuration file that was frozen cannot be read.
-        DataError: Splits, subsamples or weights that were frozen cannot be read.
+        DataError: Sales, splits, subsamples or weights that were frozen cannot be read.
     """
     facts = RunFacts(
         package_version=version("consilience"),
         git_commit=git_commit(Path(__file__).parent),
         environment_sha256=environment_hash(),
     )
-    freeze = None if results is None else read_freeze(results)
-    if results is None or freeze is None:
+    freeze = None if study is None else read_freeze(study.results)
+    if study is None or freeze is None:
         return facts
-    standing = stand(Study.of(results.parent, results=results), freeze)
-    before = {} if run_id is None else _noted(results / "runs" / run_id)
-    head = before.get("freeze_sha256", standing.head)
-    found = {*map(str, before.get("protocol_deviations") or ()), *(standing.deviations if head is not None else ())}
+    before = {} if run_id is None else _noted(study.results / "runs" / run_id)
+    head = before.get("freeze_sha256", freeze.head)
+    found = set(map(str, before.get("protocol_deviations") or ()))
+    if head is not None:
+        found.update(stand(study, freeze).deviations, () if plan is None else overrides(plan, freeze))
     return replace(facts, deviations=tuple(sorted(found)), frozen_sha256=head)
 
 

@@ -6,7 +6,7 @@ of YAML.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import date
 from importlib.resources.abc import Traversable
 from typing import Any, Final
@@ -18,8 +18,27 @@ ROOMS: Final = ("core", "protocols", "runtime", "aggregation", "models", "eviden
 ROLE_PROMPTS: Final = "prompts/valuation/roles/"
 CONTRACTS: Final = ("core/answers.py", "core/contracts.py", "core/schema.py")
 """The contract module: what a reply has to be."""
-PACKETS: Final = ("valuation/comparables.py", "valuation/geo.py", "valuation/market.py", "valuation/packets.py")
-"""The packet builder: what evidence is shown."""
+ARMS: Final = (
+    "config.py",
+    *(
+        f"experiments/{name}.py"
+        for name in ("arms", "casting", "exposed", "feasible", "fitting", "general", "matching")
+    ),
+    *(f"experiments/{name}.py" for name in ("panels", "plan", "questions", "repeats", "rows", "runner", "totals")),
+    "experiments/weights.py",
+    "valuation/roster.py",
+)
+"""What is called an arm: who sits on its panel, what of the evidence it shows, how its rows are made."""
+PACKETS: Final = tuple(
+    f"valuation/{name}.py"
+    for name in (
+        *("adjustments", "analysts", "comparables", "features", "features_comparables", "geo", "market", "packets"),
+        *("pipeline", "sampling", "schema", "splits", "synthetic"),
+    )
+)
+"""The packet builder with all it reads of sales, and the simulated analysts that read packets."""
+BASELINES: Final = ("valuation/baseline_runs.py", "valuation/rolling.py")
+"""Arms without a language model, beside what lies in their folder."""
 PROJECT_FILE: Final = "consilience.yaml"
 HARMLESS: Final = frozenset({"max_spend_usd", "concurrency"})
 """Keys of the project file that change neither what is asked nor what comes of it."""
@@ -65,8 +84,8 @@ def package_hashes(package: Traversable, *, parse: Parse) -> FileHashes:
     """Return the hash of every file that decides answers, by sort of file and by its path in the package.
 
     The sorts are ``role_prompts`` (the 33 valuation roles), ``templates`` (every other text shown to a model),
-    ``configs``, ``contracts``, ``code`` (the rest of the deciding rooms) and ``packets``. Line ends do not matter, and
-    of configuration files only what they say does.
+    ``configs``, ``contracts``, ``code`` (the rest of the deciding rooms), ``arms``, ``packets`` and ``baselines``. Line
+    ends do not matter, and of configuration files only what they say does.
 
     Args:
         package: The package's folder.
@@ -80,7 +99,6 @@ def package_hashes(package: Traversable, *, parse: Parse) -> FileHashes:
     """
     prompts = text_digests(package, "prompts", suffix=".md")
     code = {name: digest for room in ROOMS for name, digest in text_digests(package, room, suffix=".py").items()}
-    packets = text_digests(package, "valuation", suffix=".py")
     return {
         "role_prompts": {name: digest for name, digest in prompts.items() if name.startswith(ROLE_PROMPTS)},
         "templates": {name: digest for name, digest in prompts.items() if not name.startswith(ROLE_PROMPTS)},
@@ -89,8 +107,16 @@ def package_hashes(package: Traversable, *, parse: Parse) -> FileHashes:
         },
         "contracts": {name: code[name] for name in CONTRACTS if name in code},
         "code": {name: digest for name, digest in code.items() if name not in CONTRACTS},
-        "packets": {name: packets[name] for name in PACKETS if name in packets},
+        "arms": _chosen(package, ARMS),
+        "packets": _chosen(package, PACKETS),
+        "baselines": text_digests(package, "valuation/baselines", suffix=".py") | _chosen(package, BASELINES),
     }
+
+
+def _chosen(package: Traversable, names: Iterable[str]) -> dict[str, str]:
+    """Return the hash of every named file that is there."""
+    found = ((name, package.joinpath(name)) for name in names)
+    return {name: text_digest(file.read_bytes()) for name, file in found if file.is_file()}
 
 
 def text_digests(package: Traversable, folder: str, *, suffix: str) -> dict[str, str]:
@@ -128,7 +154,8 @@ def deviations(frozen: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, 
     """Return one sentence per thing that is not as it was frozen, sorted; nothing where all is.
 
     Args:
-        frozen: What was frozen, as JSON values: ``files`` by sort and name, ``data`` by name, ``analysis`` by name.
+        frozen: What was frozen, as JSON values: ``files`` by sort and name, ``data`` by name, ``panels`` by application
+            and name, ``analysis`` by name.
         now: The same of this moment.
 
     Example:
@@ -141,7 +168,8 @@ def deviations(frozen: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, 
         core/role.py changed
         splits was not there
     """
-    return tuple(sorted(_differences(_flat(frozen), _flat(now))))
+    found = {*_differences(_flat(frozen), _flat(now))}
+    return tuple(sorted(found.union(_other_seats(frozen, now, found))))
 
 
 def _flat(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -162,6 +190,29 @@ def _differences(frozen: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[
             yield f"{name} is gone"
         else:
             yield f"{name} changed"
+
+
+def _other_seats(frozen: Mapping[str, Any], now: Mapping[str, Any], said: Collection[str]) -> Iterator[str]:
+    """Yield what differs in who sits on the panels; a role whose file was named is not named again."""
+    before, after = (
+        {(app, name): one for app, of in c.get("panels", {}).items() for name, one in of.items()} for c in (frozen, now)
+    )
+    for app, name in before.keys() | after.keys():
+        panel, was, is_now = f"panel {app}/{name}", before.get((app, name)), after.get((app, name))
+        if was is None or is_now is None:
+            yield f"{panel} {'was not there' if was is None else 'is gone'}"
+            continue
+        seats, sits = ({member["id"]: member for member in one["members"]} for one in (was, is_now))
+        for line in _differences(seats, sits):
+            role, _, what = line.partition(" ")
+            # shuffled roles are made of others' files
+            if what != "changed" or not (was["seeded"] or f"prompts/{app}/roles/{role}.md changed" in said):
+                yield f"{panel}: {line}"
+        if seats.keys() == sits.keys() and [*seats] != [*sits]:
+            yield f"{panel}: the order of its seats changed"
+        for term in ("labels", "seeded"):
+            if was[term] != is_now[term]:
+                yield f"{panel}: {term} changed"
 
 
 def notes(frozen: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from platform import python_version
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
@@ -21,35 +21,46 @@ from consilience.core.canonical import tagged_hash
 from consilience.core.role import Role
 from consilience.errors import DataError, IntegrityError, PlanError, reason
 from consilience.experiments.freeze import PROJECT_FILE, deviations, notes, package_hashes, project_digest
+from consilience.experiments.frozen_data import ANALYTIC, Hashed, data_hashes, hash_table
 from consilience.experiments.hypotheses import FAMILY
+from consilience.experiments.panels import packaged_panels
 from consilience.experiments.storage import write_json
-from consilience.experiments.weights import FILE as WEIGHTS
-
-if TYPE_CHECKING:
-    import polars as pl
 
 FREEZE: Final = "freeze.json"
-SPLITS: Final = "data/processed/splits.parquet"
-SUBSAMPLES: Final = "data/processed/llm_subsamples.parquet"
 RULES: Final = "rules"
 PRIMARY: Final = "primary rules"
 HYPOTHESES: Final = "declared family"
-SEEDED: Final = "drawn anew by the seed of each run"
-"""Stands for each role of a panel that is not the same under every seed."""
+CHOICES: Final = ("committee", "tier", "seed")
+"""What every run chooses for itself, unless ``consilience.yaml`` says it for all."""
+RolesFor = Callable[[str, int], tuple[Role, ...]]
+"""The roles of a panel by its name and a seed, as an application has them."""
 
 
-class Hashed(BaseModel):
-    """Data of a study.
+class Member(BaseModel):
+    """One seat of a panel: who sits there, told what, seeing what."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    text_sha256: str
+    view: tuple[str, ...]
+    framing: str | None
+
+
+class Cast(BaseModel):
+    """Who sits on a panel.
 
     Attributes:
-        sha256: Of its content; how it is stored does not matter.
-        rows: Rows by split (of subsamples: by split and tier).
+        labels: What members know each other by.
+        seeded: It is drawn anew by the seed of each run; the members are those of seed 0.
+        members: In seat order.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    sha256: str
-    rows: dict[str, int] = Field(default_factory=dict)
+    labels: str
+    seeded: bool
+    members: tuple[Member, ...]
 
 
 class Environment(BaseModel):
@@ -76,7 +87,8 @@ class Contents(BaseModel):
 
     Attributes:
         files: Hash of every deciding file, by sort and by path in the package.
-        data: Splits, subsamples and fitted weights by path; None for what is not there.
+        data: Sales, splits, subsamples and fitted weights by path; None for what is not there.
+        panels: Who sits on every packaged panel, by application and name.
         analysis: Rules by kind of answer, which of them is primary, and the declared family of comparisons.
     """
 
@@ -84,6 +96,7 @@ class Contents(BaseModel):
 
     files: dict[str, dict[str, str]]
     data: dict[str, Hashed | None]
+    panels: dict[str, dict[str, Cast]]
     analysis: dict[str, Any]
 
 
@@ -95,7 +108,7 @@ class Freeze(Contents):
         models: Ids of the known models.
         tiers: Model ids by price tier.
         treatments: The declared arms.
-        panels: Ids of the roles of every panel that an arm names.
+        choices: What ``consilience.yaml`` chooses for every run: committee, tier, seed.
         environment: Versions of Python and of packages.
         history: Freezes that this one replaced, oldest first.
     """
@@ -104,7 +117,7 @@ class Freeze(Contents):
     models: list[str]
     tiers: dict[str, list[str]]
     treatments: dict[str, dict[str, Any]]
-    panels: dict[str, list[str]]
+    choices: dict[str, Any]
     environment: Environment
     history: list[Past] = Field(default_factory=list)
 
@@ -141,16 +154,18 @@ class Study:
         root: The project folder, with its data and its ``consilience.yaml``.
         results: The results folder, in which the freeze is kept.
         package: The package's own folder.
+        rosters: Who may answer, by application.
     """
 
     root: Path
     results: Path
     package: Traversable
+    rosters: Mapping[str, RolesFor]
 
     @classmethod
-    def of(cls, root: Path, *, results: Path | None = None) -> Study:
+    def of(cls, root: Path, *, rosters: Mapping[str, RolesFor], results: Path | None = None) -> Study:
         """Return the study of a project folder, asked by the installed package."""
-        return cls(root, root / "results" if results is None else results, files("consilience"))
+        return cls(root, root / "results" if results is None else results, files("consilience"), rosters)
 
     @property
     def path(self) -> Path:
@@ -158,28 +173,27 @@ class Study:
         return self.results / FREEZE
 
 
-def take(study: Study, *, roles_for: Callable[[str, int], tuple[Role, ...]], now: datetime) -> Freeze:
+def take(study: Study, *, now: datetime) -> Freeze:
     """Return the freeze of what is there now, with no history.
 
     Args:
         study: Where it lies.
-        roles_for: Roles of a panel by its name and a seed, as the study's application has them.
         now: Time of the freeze, with time zone.
 
     Raises:
         ConfigError: A configuration file cannot be read.
-        DataError: Splits, subsamples or weights cannot be read.
+        DataError: Sales, splits, subsamples or weights cannot be read.
     """
     models, treatments = _config(study, "models"), _config(study, "treatments")["treatments"]
-    own = _project_settings(study).get("models") or {}
-    named = sorted({declared["panel"] for declared in treatments.values()})
+    project = _project_settings(study)
+    own = project.get("models") or {}
     return Freeze(
         frozen_at=now,
         **dict(contents(study)),
         models=sorted({*models["models"], *own}),
         tiers=models["tiers"],
         treatments=treatments,
-        panels={panel: _members(panel, roles_for) for panel in named},
+        choices={name: project[name] for name in CHOICES if project.get(name) is not None},
         environment=environment(),
     )
 
@@ -189,9 +203,12 @@ def _config(study: Study, name: str) -> Any:
     return parse_yaml(study.package.joinpath(where).read_text(encoding="utf-8"), where=where)
 
 
-def _members(panel: str, roles_for: Callable[[str, int], tuple[Role, ...]]) -> list[str]:
-    first, other = ([role.id for role in roles_for(panel, seed)] for seed in (0, 1))
-    return first if first == other else [SEEDED] * len(first)
+def _cast(panel: str, labels: str, roles_for: RolesFor) -> Cast:
+    first, other = (roles_for(panel, seed) for seed in (0, 1))
+    members = tuple(
+        Member(id=role.id, text_sha256=role.text_sha256, view=role.view, framing=role.framing) for role in first
+    )
+    return Cast(labels=labels, seeded=first != other, members=members)
 
 
 def environment() -> Environment:
@@ -205,15 +222,17 @@ def contents(study: Study) -> Contents:
 
     Raises:
         ConfigError: A configuration file cannot be read.
-        DataError: Splits, subsamples or weights cannot be read.
+        DataError: Sales, splits, subsamples or weights cannot be read.
     """
     found = package_hashes(study.package, parse=lambda text: parse_yaml(text, where="a configuration of the package"))
     return Contents(
         files=found | {"project": {PROJECT_FILE: project_digest(_project_settings(study))}},
-        data={
-            SPLITS: _table(study.root / SPLITS, "split"),
-            SUBSAMPLES: _table(study.root / SUBSAMPLES, "split", "tier"),
-            f"results/{WEIGHTS}": _weights(study.results / WEIGHTS),
+        data=data_hashes(study.root, study.results),
+        panels={
+            application: {
+                name: _cast(name, spec.labels, roles_for) for name, spec in packaged_panels(application).items()
+            }
+            for application, roles_for in study.rosters.items()
         },
         analysis={
             RULES: {kind: sorted(rule_names(kind)) for kind in PRIMARY_RULES},
@@ -227,42 +246,6 @@ def _project_settings(study: Study) -> Mapping[str, Any]:
     path = study.root / PROJECT_FILE
     found = parse_yaml(read_text(path), where=str(path)) if path.exists() else None
     return found if isinstance(found, dict) else {}
-
-
-def _table(path: Path, *groups: str) -> Hashed | None:
-    """Return a table's hash, whatever the order of its rows, and its rows by group."""
-    if not path.exists():
-        return None
-    from consilience.experiments.parquet import read_parquet  # noqa: PLC0415 - heavy, only where there are sales
-
-    frame = read_parquet(path)
-    for column in groups:
-        if column not in frame.columns:
-            raise DataError(f'{path} lacks the column "{column}"', hint="Make it again with consilience data.")
-    rows = frame.group_by(groups).len().sort(groups).rows()
-    return Hashed(sha256=table_digest(frame), rows={"/".join(map(str, row[:-1])): row[-1] for row in rows})
-
-
-def table_digest(frame: pl.DataFrame) -> str:
-    """Return a hash of what a table of texts and numbers holds, whatever the order of its rows.
-
-    Example:
-        >>> import polars as pl
-        >>> one, other = pl.DataFrame({"a": ["x", "y"]}), pl.DataFrame({"a": ["y", "x"]})
-        >>> table_digest(one) == table_digest(other)
-        True
-    """
-    ordered = frame.select(sorted(frame.columns)).sort(sorted(frame.columns))
-    return tagged_hash("table", ordered.to_dict(as_series=False))
-
-
-def _weights(path: Path) -> Hashed | None:
-    if not path.exists():
-        return None
-    try:
-        return Hashed(sha256=tagged_hash("weights", json.loads(path.read_bytes())))
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path} cannot be read: {reason(error)}", hint="Fit the weights again.") from error
 
 
 def keep(study: Study, freeze: Freeze, *, again: str | None = None) -> Freeze:
@@ -322,8 +305,23 @@ def stand(study: Study, freeze: Freeze) -> Standing:
 
     Raises:
         ConfigError: A configuration file cannot be read.
-        DataError: Splits, subsamples or weights cannot be read.
+        DataError: Sales, splits, subsamples or weights cannot be read.
     """
     held, now = (each.model_dump(mode="json") for each in (freeze, contents(study)))
     surroundings = environment().model_dump(mode="json")
     return Standing(freeze.head, deviations(held, now), notes(held["environment"], surroundings))
+
+
+def truth_deviations(root: Path, freeze: Freeze) -> tuple[str, ...]:
+    """Return what an evaluation must say of truths that are not the frozen ones; nothing where they are.
+
+    Args:
+        root: The project folder.
+        freeze: The study's freeze.
+
+    Raises:
+        DataError: The sales cannot be read.
+    """
+    hashed = hash_table(root / ANALYTIC)
+    held, now = ({"data": {ANALYTIC: each and each.model_dump()}} for each in (freeze.data[ANALYTIC], hashed))
+    return tuple(f"Protocol deviation of the truths: {text}." for text in deviations(held, now))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,10 +16,12 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 
 from consilience.core.canonical import sha256_hex
 from consilience.errors import DataError, IntegrityError, PlanError, reason
-from consilience.experiments.storage import json_line
+from consilience.experiments.storage import json_line, write_json
 from consilience.journal.files import RealFiles
 
 LOOKS: Final = "looks.jsonl"
+LAST: Final = "looks_last.json"
+"""Beside the log: how many looks it holds and the hash of the last, so that looks taken out at its end are missed."""
 COUNTED: Final = ("test", "holdout")
 """Splits that are looked at once after the freeze; others are looked at as often as one likes."""
 
@@ -75,12 +78,12 @@ def read_looks(path: Path) -> tuple[Look, ...]:
 
     Raises:
         DataError: The log cannot be read.
-        IntegrityError: A line was changed or taken out; it is named.
+        IntegrityError: A line was changed or taken out, the last ones too; it is named.
     """
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        return ()
+        data = b""
     except OSError as error:
         raise DataError(f"{path} cannot be read: {reason(error)}", hint="Check its permissions.") from error
     return _looks(data, path)
@@ -104,12 +107,36 @@ def _looks(data: bytes, path: Path) -> tuple[Look, ...]:
             )
         previous = sha256_hex(line)
         found.append(look)
+    _miss(lines, path)
     return tuple(found)
 
 
+def _miss(lines: Sequence[bytes], path: Path) -> None:
+    """Raise where the log does not hold the looks that were counted beside it; it may hold one more, cut short there.
+
+    Raises:
+        IntegrityError: Looks are missing.
+    """
+    last = path.with_name(LAST)
+    try:
+        counted = json.loads(last.read_bytes())
+        count, head = int(counted["looks"]), str(counted["sha256"])
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise IntegrityError(f"{last} is no count of looks: {reason(error)}", hint="Restore it from a copy.") from error
+    if not 0 < count <= len(lines) or sha256_hex(lines[count - 1]) != head:
+        raise IntegrityError(
+            f"{path} does not hold the {count} looks that were made: it was changed, cut or taken away",
+            hint="Restore the log from a copy.",
+        )
+
+
 def seen_before(looks: Sequence[Look], glance: Glance) -> Look | None:
-    """Return the look that showed the very same tables of the same runs, if there was one."""
-    same = (look for look in looks if (look.run_ids, look.tables_sha256) == (glance.run_ids, glance.tables_sha256))
+    """Return the latest look that showed the very same tables of the same runs, if there was one."""
+    same = (
+        look for look in reversed(looks) if (look.run_ids, look.tables_sha256) == (glance.run_ids, glance.tables_sha256)
+    )
     return next(same, None)
 
 
@@ -131,7 +158,7 @@ def note_look(
     Raises:
         PlanError: The split was looked at under a freeze and no reason was given; nothing is changed.
         DataError: The log cannot be read or written; nothing may be shown.
-        IntegrityError: A line of the log was changed or taken out.
+        IntegrityError: A line of the log was changed or taken out, or the log itself.
     """
     why = (again or "").strip() or None
     with _locked(path) as handle:
@@ -161,8 +188,10 @@ def note_look(
         )
         os.ftruncate(handle, kept)
         files = RealFiles()
-        files.write(handle, json_line(look.model_dump(mode="json")))
+        line = json_line(look.model_dump(mode="json"))
+        files.write(handle, line)
         files.fsync(handle)
+        write_json(path.with_name(LAST), {"looks": len(looks) + 1, "sha256": sha256_hex(line.rstrip(b"\n"))})
         files.fsync_dir(path.parent)
     return look
 
@@ -198,12 +227,12 @@ def look_text(look: Look) -> str:
         >>> look = Look(at=datetime(2026, 1, 2, tzinfo=timezone.utc), split="test", simulated=False, number=2,
         ...     run_ids=("r",), tables_sha256="0", freeze_sha256=None, reason=None, torn_bytes=0, previous_sha256=None)
         >>> look_text(look)
-        'This is look 2 at test; no freeze exists, so nothing was fixed before it'
+        'This is look 2 at test; no freeze existed, so nothing was fixed before it'
     """
     word = f"{look.split} (simulated)" if look.simulated else look.split
     said = f"This is look {look.number} at {word}"
     if look.freeze_sha256 is None:
-        said += "; no freeze exists, so nothing was fixed before it"
+        said += "; no freeze existed, so nothing was fixed before it"
     else:
         said += f" under freeze {look.freeze_sha256[:12]}"
     return said if look.reason is None else f"{said}, because: {look.reason}"

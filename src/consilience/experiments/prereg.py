@@ -15,6 +15,9 @@ _MEASURE: Final = (
     "rule is exploration. All items stay in the counts, whatever came of them."
 )
 
+SEEDED: Final = "drawn anew by the seed of each run"
+"""Stands for the roles of a panel that is not the same under every seed."""
+
 
 def prereg_page(freeze: Freeze) -> str:
     """Return the pre-registration of a frozen study as Markdown; every number in it is of the freeze."""
@@ -30,7 +33,7 @@ def prereg_page(freeze: Freeze) -> str:
         "## Arms",
         _table(("arm", "protocol", "panel", "members", "else"), _arms(freeze)),
         "## Panels",
-        _table(("panel", "roles"), ((name, ", ".join(dict.fromkeys(roles))) for name, roles in freeze.panels.items())),
+        _table(("panel", "labels", "roles"), _panels(freeze)),
         "## Rules",
         _table(("kind of answer", "primary rule", "other rules"), _rules(freeze)),
         "## Data",
@@ -59,14 +62,22 @@ def _contrasts(freeze: Freeze) -> list[tuple[str, str, str, str]]:
     return found
 
 
-def _arms(freeze: Freeze) -> list[tuple[str, str, str, int | str, str]]:
+def _arms(freeze: Freeze) -> list[tuple[str, str, str, str, str]]:
     found = []
     for arm, declared in freeze.treatments.items():
         rest = {name: value for name, value in declared.items() if name not in {"protocol", "panel"}}
-        roles = freeze.panels.get(declared["panel"], [])
-        members = len(roles) or "unknown"
+        casts = {app: panels[declared["panel"]] for app, panels in freeze.panels.items() if declared["panel"] in panels}
+        members = ", ".join(f"{len(cast.members)} ({app})" for app, cast in casts.items()) or "unknown"
         found.append((arm, _said(declared["protocol"]), declared["panel"], members, _said(rest)))
     return found
+
+
+def _panels(freeze: Freeze) -> list[tuple[str, str, str]]:
+    named = [(app, name, cast) for app, panels in freeze.panels.items() for name, cast in panels.items()]
+    return [
+        (f"{app}/{name}", cast.labels, SEEDED if cast.seeded else ", ".join(member.id for member in cast.members))
+        for app, name, cast in named
+    ]
 
 
 def _said(value: Any) -> str:

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import ast
 import json
 import shutil
 import subprocess
 import sys
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, date, datetime
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from consilience.errors import DataError, IntegrityError, PlanError
 from consilience.experiments import fingerprint
 from consilience.experiments.fingerprint import run_facts
 from consilience.experiments.freeze import (
+    ARMS,
     CONTRACTS,
     PACKETS,
     config_digest,
@@ -28,20 +31,21 @@ from consilience.experiments.freeze import (
     text_digest,
 )
 from consilience.experiments.frozen import (
-    SEEDED,
-    SPLITS,
-    SUBSAMPLES,
     Freeze,
     Study,
+    contents,
     keep,
     read_freeze,
     stand,
     take,
+    truth_deviations,
 )
+from consilience.experiments.frozen_data import ANALYTIC, MANIFEST, SPLITS, SUBSAMPLES, hash_table
 from consilience.experiments.hypotheses import EVERY_ARM, FAMILY, OWN_SINGLE
-from consilience.experiments.prereg import prereg_page
+from consilience.experiments.prereg import SEEDED, prereg_page
 from consilience.experiments.weights import FILE as WEIGHTS
 from consilience.valuation.roster import role_prompt_hashes
+from source_tree import imported, parsed
 
 PACKAGE = Path(str(files("consilience")))
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -78,11 +82,11 @@ def roles_for(panel: str, seed: int) -> tuple[Role, ...]:
 @pytest.fixture
 def study(tmp_path: Path) -> Study:
     (tmp_path / "study").mkdir()
-    return Study.of(tmp_path / "study")
+    return Study.of(tmp_path / "study", rosters={"valuation": roles_for})
 
 
 def taken(study: Study) -> Freeze:
-    return keep(study, take(study, roles_for=roles_for, now=NOON))
+    return keep(study, take(study, now=NOON))
 
 
 def write_splits(study: Study, ids: list[str], splits: list[str]) -> None:
@@ -108,6 +112,10 @@ def test_every_sort_of_file_is_hashed_and_named() -> None:
     assert {name.partition("/")[0] for name in found["code"]} == {
         *("core", "protocols", "runtime", "aggregation", "models", "evidence")
     }
+    assert tuple(found["arms"]) == ARMS
+    assert {f"valuation/baselines/{path.name}" for path in (PACKAGE / "valuation" / "baselines").glob("*.py")} <= set(
+        found["baselines"]
+    )
     assert "configs/treatments.yaml" in found["configs"]
 
 
@@ -133,6 +141,14 @@ def test_reformatting_line_ends_comments_and_key_order_change_nothing(package: P
         ("core/contracts.py", "from", "from  "),
         ("runtime/turn.py", "import", "import "),
         ("valuation/packets.py", "import", "import "),
+        ("valuation/roster.py", '    "hedonic",', '    "zoning",'),
+        ("valuation/adjustments.py", "import", "import "),
+        ("valuation/baselines/adjusted.py", "import", "import "),
+        ("configs/panels.yaml", "without: [skeptic]", "without: [hedonic]"),
+        ("experiments/exposed.py", "FACTORS = (0.8, 1.25)", "FACTORS = (0.5, 2)"),
+        ("experiments/panels.py", "import", "import "),
+        ("experiments/rows.py", "import", "import "),
+        ("config.py", "import", "import "),
     ],
 )
 def test_one_changed_word_is_named_by_its_file(package: Path, name: str, old: str, new: str) -> None:
@@ -140,6 +156,42 @@ def test_one_changed_word_is_named_by_its_file(package: Path, name: str, old: st
     assert old in text
     (package / name).write_text(text.replace(old, new, 1))
     assert changed(package) == (f"{name} changed",)
+
+
+def reordered(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: reordered(each) for key, each in reversed(value.items())}
+    return [reordered(each) for each in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("flow", [True, False])
+def test_every_configuration_may_be_written_in_another_form(package: Path, *, flow: bool) -> None:
+    paths = sorted((package / "configs").glob("*.yaml"))
+    before = [path.read_text() for path in paths]
+    writer = ruamel.yaml.YAML(typ="safe", pure=True)
+    writer.default_flow_style, writer.width, writer.indent = flow, 40, 6
+    vars(writer)["sort_base_mapping_type_on_output"] = False
+    for path in paths:
+        said = parse_yaml(path.read_text(), where=path.name)
+        with path.open("w") as file:
+            writer.dump(reordered(said), file)
+    assert all(path.read_text() != text for path, text in zip(paths, before, strict=True))
+    assert changed(package) == ()
+
+
+def test_all_that_packets_are_made_of_is_hashed() -> None:
+    """Whatever the packet builder imports of the valuation is frozen with it, and whatever a plan does of the arms."""
+    found = {name for named in hashes(PACKAGE).values() for name in named}
+    sources = {f"{source.name.replace('.', '/')}.py": source for source in parsed(PACKAGE)}
+    left, seen = ["valuation/packets.py", "valuation/adjustments.py"], set[str]()
+    while left:
+        name = left.pop()
+        if name not in seen and name in sources and name.startswith("valuation/"):
+            seen.add(name)
+            brought = {each for node in ast.walk(sources[name].tree) for each in imported(node)}
+            left += [f"{each.removeprefix('consilience.').replace('.', '/')}.py" for each in brought]
+    assert len(seen) > 10
+    assert seen <= found
 
 
 def test_files_that_are_gone_or_new_are_named(package: Path) -> None:
@@ -209,8 +261,8 @@ def test_a_freeze_is_read_back_whole_and_stands(study: Study) -> None:
     splits = freeze.data[SPLITS]
     assert splits is not None
     assert splits.rows == {"test": 2, "train": 1}
-    assert freeze.panels["default"] == ["default", "other"]
-    assert freeze.panels["shuffled12"] == [SEEDED, SEEDED]
+    assert [member.id for member in freeze.panels["valuation"]["default"].members] == ["default", "other"]
+    assert [name for name, cast in freeze.panels["valuation"].items() if cast.seeded] == ["shuffled12"]
     assert {"G_debate", "E_single"} <= freeze.treatments.keys()
     assert "gpt-6-luna" in freeze.models
 
@@ -232,16 +284,98 @@ def test_data_is_hashed_by_content(study: Study) -> None:
     assert f"{SPLITS} is gone" in stand(study, freeze).deviations
 
 
+def write_sales(study: Study, prices: list[float]) -> None:
+    path = study.root / ANALYTIC
+    path.parent.mkdir(parents=True, exist_ok=True)
+    days = [date(2026, 1, 1 + at) for at in range(len(prices))]
+    told = {"tx_id": [str(at) for at in range(len(prices))], "sale_date": days, "price": prices, "flags": [["new"]] * 2}
+    pl.DataFrame(told).sample(fraction=1, shuffle=True).write_parquet(path)
+
+
+def test_a_changed_truth_is_named(study: Study) -> None:
+    write_sales(study, [100.0, 200.0])
+    (study.root / MANIFEST).write_text('{"rows": 2, "currency": "EUR"}')
+    freeze = taken(study)
+    write_sales(study, [100.0, 200.0])
+    (study.root / MANIFEST).write_text('{\n "currency": "EUR", "rows": 2}')
+    assert stand(study, freeze).deviations == truth_deviations(study.root, freeze) == ()
+    write_sales(study, [100.0, 201.0])
+    (study.root / MANIFEST).write_text('{"currency": "USD", "rows": 2}')
+    assert stand(study, freeze).deviations == (f"{MANIFEST} changed", f"{ANALYTIC} changed")
+    assert run_facts(study).deviations == (f"{MANIFEST} changed", f"{ANALYTIC} changed")
+    (said,) = truth_deviations(study.root, freeze)
+    assert said == f"Protocol deviation of the truths: {ANALYTIC} changed."
+    (study.root / ANALYTIC).unlink()
+    assert "is gone" in truth_deviations(study.root, freeze)[0]
+
+
+def test_a_tables_form_and_order_are_not_in_its_hash_and_its_types_are(tmp_path: Path) -> None:
+    def digest(frame: pl.DataFrame) -> str:
+        frame.write_parquet(tmp_path / "t.parquet")
+        hashed = hash_table(tmp_path / "t.parquet")
+        assert hashed is not None
+        assert hashed.rows == {"all": frame.height}
+        return hashed.sha256
+
+    frame = pl.DataFrame({"a": [1, 2, None], "b": ["x", "y", ""]})
+    assert digest(frame) == digest(frame.reverse().select("b", "a"))
+    others = [frame.cast({"a": pl.Float64}), frame.fill_null(0), frame.with_columns(b=pl.lit(None))]
+    assert len({digest(each) for each in (frame, *others)}) == 4
+    with pytest.raises(DataError, match="cannot be hashed"):
+        digest(pl.DataFrame({"a": [float("nan")]}))
+
+
+def test_who_sits_on_a_panel_is_compared(study: Study) -> None:
+    freeze = taken(study)
+
+    def seen(panel: str, seed: int) -> tuple[Role, ...]:
+        first, other = roles_for(panel, seed)
+        changes = {
+            "default": (other, first),
+            "placebo": (first, other.model_copy(update={"view": ("P", "C")})),
+            "generalist": (first, other.model_copy(update={"text": "Look away."})),
+            "all20": (first, other.model_copy(update={"id": "third"})),
+            "with_skeptic": (first,),
+            "shuffled12": (first, other.model_copy(update={"text": "Look away."})),
+        }
+        return changes.get(panel, (first, other))
+
+    bent = replace(study, rosters={"valuation": seen})
+    assert stand(bent, freeze).deviations == (
+        "panel valuation/all20: other is gone",
+        "panel valuation/all20: third was not there",
+        "panel valuation/default: the order of its seats changed",
+        "panel valuation/generalist: other changed",
+        "panel valuation/placebo: other changed",
+        "panel valuation/with_skeptic: other is gone",
+    )
+    panels = freeze.model_dump(mode="json")["panels"]
+    cast = panels["valuation"]["default"]
+    fewer = {"valuation": {"default": {**cast, "labels": "role"}, "own": cast}}
+    assert deviations({"panels": fewer}, {"panels": {"valuation": {"default": cast}}}) == (
+        "panel valuation/default: labels changed",
+        "panel valuation/own is gone",
+    )
+    # where the role's own file is named, that says it
+    said = {"files": {"role_prompts": {"prompts/valuation/roles/other.md": "0"}}, "panels": panels}
+    now = contents(bent).model_dump(mode="json") | {
+        "files": {"role_prompts": {"prompts/valuation/roles/other.md": "1"}}
+    }
+    lines = deviations(said, {name: now[name] for name in said})
+    assert "prompts/valuation/roles/other.md changed" in lines
+    assert not [line for line in lines if line.endswith(": other changed")]
+
+
 def test_unreadable_data_is_said(study: Study) -> None:
     write_splits(study, ["a"], ["test"])
     (study.results).mkdir()
     (study.results / WEIGHTS).write_text("{")
     with pytest.raises(DataError, match=r"aggregation_weights\.json cannot be read"):
-        take(study, roles_for=roles_for, now=NOON)
+        take(study, now=NOON)
     (study.results / WEIGHTS).unlink()
     pl.DataFrame({"tx_id": ["a"]}).write_parquet(study.root / SPLITS)
     with pytest.raises(DataError, match='lacks the column "split"'):
-        take(study, roles_for=roles_for, now=NOON)
+        take(study, now=NOON)
 
 
 def test_a_freeze_is_replaced_for_a_reason_that_is_kept(study: Study) -> None:
@@ -252,8 +386,8 @@ def test_a_freeze_is_replaced_for_a_reason_that_is_kept(study: Study) -> None:
     with pytest.raises(PlanError, match="frozen at"):
         keep(study, first, again="  ")
     assert study.path.read_bytes() == before
-    second = keep(study, take(study, roles_for=roles_for, now=NOON.replace(hour=13)), again="a wrong boundary")
-    third = keep(study, take(study, roles_for=roles_for, now=NOON.replace(hour=14)), again="a typo")
+    second = keep(study, take(study, now=NOON.replace(hour=13)), again="a wrong boundary")
+    third = keep(study, take(study, now=NOON.replace(hour=14)), again="a typo")
     assert [past.reason for past in third.history] == ["a wrong boundary", "a typo"]
     assert [past.sha256 for past in third.history] == [first.head, second.head]
     assert "a wrong boundary" in prereg_page(third)
@@ -298,24 +432,24 @@ def test_versions_are_notes_and_no_deviations(study: Study) -> None:
 def test_a_run_is_under_the_freeze_it_began_under(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     run = study.results / "runs" / "r"
     run.mkdir(parents=True)
-    assert run_facts(study.results, run_id="r").frozen_sha256 is None
+    assert run_facts(study, run_id="r").frozen_sha256 is None
     freeze = taken(study)
     assert run_facts().frozen_sha256 is None
-    facts = run_facts(study.results, run_id="r")
+    facts = run_facts(study, run_id="r")
     assert (facts.frozen_sha256, facts.deviations) == (freeze.head, ())
     (study.root / "consilience.yaml").write_text("seed: 3\n")
-    assert run_facts(study.results, run_id="r").deviations == ("consilience.yaml changed",)
+    assert run_facts(study, run_id="r").deviations == ("consilience.yaml changed",)
     # what was noted stays noted although the file is mended
     told = {"freeze_sha256": freeze.head, "protocol_deviations": ["core/role.py changed"]}
     (run / "manifest.json").write_text(json.dumps(told))
     (study.root / "consilience.yaml").unlink()
-    assert run_facts(study.results, run_id="r").deviations == ("core/role.py changed",)
+    assert run_facts(study, run_id="r").deviations == ("core/role.py changed",)
     # a run from before the freeze does not come under it by being finished later
     (run / "manifest.json").write_text(json.dumps({"freeze_sha256": None, "protocol_deviations": []}))
-    assert run_facts(study.results, run_id="r").frozen_sha256 is None
+    assert run_facts(study, run_id="r").frozen_sha256 is None
     monkeypatch.setattr(fingerprint, "read_freeze", lambda _: freeze.model_copy(update={"history": []}))
     (run / "manifest.json").write_text("{")
-    assert run_facts(study.results, run_id="r").frozen_sha256 == freeze.head
+    assert run_facts(study, run_id="r").frozen_sha256 == freeze.head
 
 
 def test_the_page_is_made_of_the_freeze(study: Study) -> None:
@@ -330,6 +464,9 @@ def test_the_page_is_made_of_the_freeze(study: Study) -> None:
     assert "| estimate | median |" in page
     assert f"| {SPLITS} | test | 2 | " in page
     assert f"| {SUBSAMPLES} |  | not there |  |" in page
+    assert "| valuation/default | neutral | default, other |" in page
+    assert f"| valuation/shuffled12 | neutral | {SEEDED} |" in page
+    assert "| default | 2 (valuation) |" in page
     assert prereg_page(freeze) == page
 
 

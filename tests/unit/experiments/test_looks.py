@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from consilience.errors import DataError, IntegrityError, PlanError
-from consilience.experiments.looks import Glance, Look, look_text, note_look, read_looks
+from consilience.experiments.looks import LAST, Glance, Look, look_text, note_look, read_looks
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 GLANCE = Glance("test", simulated=False, run_ids=("E", "G"), tables_sha256="a" * 64)
@@ -29,7 +29,7 @@ def look(log: Path, glance: Glance = GLANCE, **options: Any) -> Look:
 def test_test_is_looked_at_once_after_the_freeze(log: Path) -> None:
     before = [look(log, freeze_sha256=None) for _ in range(2)]
     assert [one.number for one in before] == [1, 2]
-    assert "no freeze exists" in look_text(before[1])
+    assert "no freeze existed" in look_text(before[1])
     first = look(log)
     assert look_text(first) == f"This is look 3 at test under freeze {HEAD[:12]}"
     noted = log.read_bytes()
@@ -75,6 +75,40 @@ def test_tables_that_were_shown_are_no_new_look(log: Path) -> None:
         look(log, replace(GLANCE, run_ids=("E",)), repeated=True)
 
 
+def test_the_latest_of_looks_at_the_same_tables_is_shown(log: Path) -> None:
+    look(log, freeze_sha256=None)
+    second = look(log)
+    assert look(log, repeated=True, again="not needed") == second
+    assert f"look 2 at test under freeze {HEAD[:12]}" in look_text(second)
+    assert len(read_looks(log)) == 2
+
+
+def test_looks_taken_out_at_the_end_are_missed(log: Path) -> None:
+    for _ in range(3):
+        look(log, again="because")
+    whole, last = log.read_bytes(), log.with_name(LAST).read_bytes()
+    lines = whole.splitlines(keepends=True)
+    for left in (b"", lines[0], b"".join(lines[:2]), b"".join(lines[:2]) + lines[2][:-1]):
+        log.write_bytes(left)
+        with pytest.raises(IntegrityError, match="does not hold the 3 looks that were made"):
+            read_looks(log)
+        with pytest.raises(IntegrityError, match="does not hold the 3 looks"):
+            look(log, again="because")
+        assert log.read_bytes() == left
+    log.unlink()
+    for _ in range(2):
+        with pytest.raises(IntegrityError, match="taken away"):
+            look(log, again="because")
+    log.write_bytes(whole)
+    assert look(log, again="because").number == 4
+    for damaged in (b"{", b"[]", b"{}"):
+        log.with_name(LAST).write_bytes(damaged)
+        with pytest.raises(IntegrityError, match="is no count of looks"):
+            read_looks(log)
+    log.with_name(LAST).write_bytes(last)  # a crash before the fourth was counted
+    assert len(read_looks(log)) == 4
+
+
 def test_a_torn_last_line_showed_nothing_and_is_reported(log: Path) -> None:
     look(log, freeze_sha256=None)
     whole = log.read_bytes()
@@ -84,6 +118,7 @@ def test_a_torn_last_line_showed_nothing_and_is_reported(log: Path) -> None:
     assert (second.number, second.torn_bytes) == (2, 40)
     assert read_looks(log) == (Look.model_validate_json(whole), second)
     log.write_bytes(whole[:17])
+    log.with_name(LAST).unlink()  # a crash at the very first look
     assert look(log).torn_bytes == 17
     assert len(read_looks(log)) == 1
 
