@@ -70,20 +70,31 @@ def parameters(entry: Any) -> dict[str, Any]:
 
 def written(entry: Any) -> str:
     """Return name and parameters of an entry as YAML, of which JSON is a part."""
-    plain = {name: str(value) if isinstance(value, Fraction) else value for name, value in parameters(entry).items()}
-    return json.dumps({entry.name: plain})
+    return json.dumps({entry.name: {name: _plain(value) for name, value in parameters(entry).items()}})
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return {name: _plain(part) for name, part in parameters(value).items()}
+    return str(value) if isinstance(value, Fraction) else value
 
 
 def read_back(entry: Any, text: str) -> Any:
     """Return the entry that the YAML says, values of the types that the declared ones have."""
     ((name, said),) = parse_yaml(text, where="entry").items()
     assert name == entry.name
+    return _typed(entry, said)
+
+
+def _typed(entry: Any, said: dict[str, Any]) -> Any:
     declared = parameters(entry)
-    typed = {
-        key: type(declared[key])(value) if isinstance(declared[key], tuple | Fraction) else value
-        for key, value in said.items()
-    }
-    return type(entry)(**typed)
+
+    def value(key: str, told: Any) -> Any:
+        if is_dataclass(declared[key]):
+            return _typed(declared[key], told)
+        return type(declared[key])(told) if isinstance(declared[key], tuple | Fraction) else told
+
+    return type(entry)(**{key: value(key, told) for key, told in said.items()})
 
 
 def protocol_arm(name: str, said: dict[str, Any]) -> Treatment:

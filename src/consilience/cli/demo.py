@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from consilience.models.prices import Catalogue
 
 ARMS = ("E_single", "F_independent", "G_debate", "H_skeptic", "I_placebo")
+BASELINES = ("A_hedonic", "A2_adjusted_comps", "B_hierarchical", "C_boosting", "D_avm")
+"""What needs no language model: the bar that a panel has to pass."""
 SINGLE, PRICED_AS = "J_single_matched", "G_debate"
 """The single agent that is given the money of an arm; differences are taken from it."""
 SEED = 2026
@@ -24,7 +26,7 @@ N = 24
 
 
 def demo(context: typer.Context, as_json: Json = False) -> None:
-    """See it work, offline and free: a synthetic town, six arms of simulated analysts, a table, a report page."""
+    """See it work, offline and free: a synthetic town, baselines, six arms of simulated analysts, a table, a page."""
     from consilience.cli.data import TOWN_SEED  # noqa: PLC0415 - heavy below
     from consilience.cli.evaluating import evaluated, record, shown, write_page  # noqa: PLC0415 - heavy
     from consilience.cli.running import carry_out, models_of  # noqa: PLC0415 - the same
@@ -33,6 +35,11 @@ def demo(context: typer.Context, as_json: Json = False) -> None:
     from consilience.experiments.plan import Choices, make_plan  # noqa: PLC0415 - the same
     from consilience.models.prices import load_catalogue  # noqa: PLC0415 - the same
     from consilience.reports.evaluation import main_table  # noqa: PLC0415 - the same
+    from consilience.valuation.baseline_runs import (  # noqa: PLC0415 - the same
+        chosen_baselines,
+        open_bench,
+        predict_baselines,
+    )
     from consilience.valuation.pipeline import VALUATION, load_items, synthetic_project  # noqa: PLC0415 - the same
 
     place = Place(place_of(context).root / "results" / "demo", ())
@@ -52,6 +59,8 @@ def demo(context: typer.Context, as_json: Json = False) -> None:
         carry_out(Job(plan, items, run_id, place.project.runs / run_id, models, catalogue), Orders())
         return run_id
 
+    bench = open_bench(place.project)
+    predict_baselines(bench, place.root / "results", chosen_baselines(BASELINES), split="validation", items=ids)
     runs = {arm: run(arm) for arm in ARMS}
     match = match_of(runs[PRICED_AS], ids, run_folder=place.run_folder)
     runs[SINGLE] = run(SINGLE, match=match)

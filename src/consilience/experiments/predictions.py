@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -14,7 +14,7 @@ from polars.exceptions import PolarsError
 
 from consilience.aggregation.answers import OPTION_PREFIX
 from consilience.core.canonical import sha256_hex
-from consilience.errors import ConfigError, DataError
+from consilience.errors import ConfigError, DataError, IntegrityError
 from consilience.experiments.storage import write_frame
 from consilience.registry import nearest
 
@@ -238,6 +238,45 @@ def load_runs(results: Path, run_ids: Sequence[str] | None = None, *, include_si
         unfinished=unfinished,
         apart=apart,
     )
+
+
+def load_baselines(
+    results: Path, *, split: str | None, items: Collection[str], include_simulated: bool
+) -> pl.DataFrame:
+    """Return what baselines under ``results/baselines`` predicted for the items that arms were asked about.
+
+    The same arm may have been fitted for a whole split and for a few of its items: what agrees stands once.
+
+    Args:
+        results: The results folder.
+        split: Split of the arms.
+        items: Their items.
+        include_simulated: Read also baselines over synthetic sales, whose ids begin with ``_``.
+
+    Raises:
+        IntegrityError: Predictions are not those of the baseline's card.
+        DataError: Two fits of one arm predict an item differently.
+    """
+    frames: list[pl.DataFrame] = []
+    for card in sorted((results / "baselines").glob("*/card.json")):
+        path = card.parent / "predictions.parquet"
+        if not path.is_file() or (card.parent.name.startswith(SIMULATED_PREFIX) and not include_simulated):
+            continue
+        if sha256_hex(path.read_bytes()) != json.loads(card.read_bytes())["hashes"]["predictions.parquet"]:
+            raise IntegrityError(f"{path} is not what the card beside it says", hint="Predict with the baseline again.")
+        frames.append(read_predictions(path).filter((pl.col("split") == split) & pl.col("item_id").is_in(list(items))))
+    if not frames:
+        return pl.DataFrame(schema=PREDICTIONS)
+    told = [name for name in PREDICTIONS if name != "run_id"]
+    once = pl.concat(frames).sort("run_id").unique(told, keep="first", maintain_order=True)
+    twice = once.filter(pl.struct("item_id", "arm").is_duplicated()).sort("arm", "run_id")
+    if twice.height:
+        named = ", ".join(twice["run_id"].unique().sort())
+        raise DataError(
+            f"baseline {twice['arm'][0]} predicts item {twice['item_id'][0]} in several ways: {named}",
+            hint="Move the folders of older fits away from results/baselines.",
+        )
+    return once
 
 
 def _plan_of(folder: Path) -> dict[str, Any]:

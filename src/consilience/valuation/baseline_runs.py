@@ -32,7 +32,9 @@ from consilience.valuation.splits import read_splits
 PREDICTED: Final = ("validation", "test", "holdout", "prospective")
 NO_COMMITTEE: Final = "none"
 AGGREGATION: Final = "model"
-FITTED_ON: Final = ("train", "validation")
+VALIDATION: Final = "validation"
+HELD_BACK: Final = 0.2
+"""Share of train, the latest, that stands in for validation where validation itself is predicted."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,7 @@ def fit_baselines(bench: Bench, results: Path, baselines: Sequence[Baseline]) ->
         DataError: Train or validation is too small, or a file cannot be written.
         ConfigError: A baseline lacks a parameter.
     """
-    train, valid = (bench.matrix.part(name) for name in FITTED_ON)
+    train, valid = teaching(bench.matrix, None)
     runs = []
     for baseline in baselines:
         kept = _Kept(baseline.name, {"": baseline.fit(train, valid)})
@@ -165,10 +167,27 @@ def predict_baselines(
             fits = {day.isoformat(): fitted for day, fitted in rolled.fits.items()}
             kept = _Kept(rolled.arm, fits, (rolled.subjects, rolled.prediction))
         else:
-            fitted = baseline.fit(*(bench.matrix.part(name) for name in FITTED_ON))
+            fitted = baseline.fit(*teaching(bench.matrix, split))
             kept = _Kept(baseline.name, {"": fitted}, (subjects, fitted.predict(subjects)))
         runs.append(_keep(bench, results, baseline, kept, label=split, asked=asked))
     return runs
+
+
+def teaching(matrix: FeatureMatrix, split: str | None) -> tuple[FeatureMatrix, FeatureMatrix]:
+    """Return what a baseline is fitted on, and what it is tuned and calibrated on, before it predicts a split.
+
+    Train and validation teach whoever predicts a later split. Whoever predicts validation must not have seen it: the
+    last fifth of train by date stands in for it then.
+
+    Args:
+        matrix: All sales.
+        split: The split to be predicted; None for none.
+    """
+    if split != VALIDATION:
+        return matrix.part("train"), matrix.part(VALIDATION)
+    train = matrix.part("train")
+    first = train.frame["sale_date"].quantile(1 - HELD_BACK, interpolation="lower")
+    return train.where(pl.col("sale_date") < first), train.where(pl.col("sale_date") >= first)
 
 
 def stored_items(project: Project, *, split: str, n: int) -> list[str]:
@@ -292,7 +311,8 @@ def _keep(
         hashes["predictions.parquet"] = write_predictions(rows, folder / "predictions.parquet")
         subjects, answered = rows.height, int((rows["status"] == "answered").sum())
         notes, crossing = kept.predicted[1].notes, kept.predicted[1].crossing_rate
-    used = periods_of(bench.matrix.frame, *dict.fromkeys((*FITTED_ON, *([label] if kept.predicted else []))))
+    fitted_on = ("train",) if label == VALIDATION else ("train", VALIDATION)
+    used = periods_of(bench.matrix.frame, *fitted_on, *([label] if kept.predicted else []))
     card = {
         **model_card(baseline, kept.last, manifest=bench.manifest, periods=used, hashes=hashes),
         "arm": kept.arm,

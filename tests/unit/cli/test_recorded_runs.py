@@ -10,6 +10,7 @@ import pytest
 from cli_cases import Cli, run_of
 from consilience.aggregation.answers import rule_names
 from consilience.cli import main
+from consilience.cli.demo import BASELINES
 from consilience.cli.runs import RULES
 from consilience.journal.lock import RunLock
 
@@ -253,13 +254,13 @@ def test_evaluate_shows_every_arm_with_cost_and_difference(cli: Cli, demo_projec
     assert refused.code == 1
     assert "--include-simulated" in refused.err
     done = cli("evaluate", "--include-simulated", "--project", demo_project)
-    assert done.out.count("(simulated)") == len(DEMO_ARMS)
+    assert done.out.count("(simulated)") == len([*BASELINES, *DEMO_ARMS])
     assert "baseline" in done.out
     found = cli("evaluate", "--include-simulated", "--project", demo_project, "--json").document
-    assert [row["arm"] for row in found["arms"]] == DEMO_ARMS
+    assert [row["arm"] for row in found["arms"]] == sorted([*BASELINES, *DEMO_ARMS])
     matched = ("evaluate", "--include-simulated", "--baseline", DEMO_ARMS[-1], "--project", demo_project, "--json")
     assert cli(*matched).document["baseline_arm"] == DEMO_ARMS[-1]
-    assert all(row["cost_usd"] > 0 for row in found["arms"])
+    assert all((row["cost_usd"] > 0) is (row["arm"] in DEMO_ARMS) for row in found["arms"])
     single = run_of(demo_project, "E_single")
     unknown = cli("evaluate", single, "--primary", "medain", "--include-simulated", "--project", demo_project)
     assert unknown.code == 2
@@ -292,7 +293,7 @@ def test_report_writes_a_page_with_the_heads(cli: Cli, demo_project: Path, tmp_p
 def test_the_demo_prints_one_table_and_where_to_look(finished_demo: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "--project", str(finished_demo)]) == 0
     captured = capfd.readouterr()
-    for arm in DEMO_ARMS:
+    for arm in (*BASELINES, *DEMO_ARMS):
         assert f"{arm} (simulated)" in captured.out
     assert "every prompt" not in captured.out
     for heading in ("MdAPE", "PPE10", "Coverage of 90 % interval", "Cost per item", f"from {DEMO_ARMS[-1]}"):

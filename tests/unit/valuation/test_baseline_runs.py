@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -103,7 +104,10 @@ def test_the_stored_subsample_alone_is_predicted(project: Project, bench: Bench,
     (whole,) = predict_baselines(bench, tmp_path, chosen_baselines(["A_hedonic"]), split="validation")
     rows = read_predictions(part.folder / "predictions.parquet")
     assert rows["item_id"].to_list() == sorted(items)
-    assert set(rows["exposure"]) == {"before"}
+    assert set(rows["exposure"]) == {"after"}
+    card = json.loads((part.folder / "card.json").read_bytes())
+    assert date.fromisoformat(card["information_date"]) < rows["cutoff"].min()
+    assert set(card["period"]) == {"train", "validation"}
     assert part.run_id != whole.run_id
     everyone = read_predictions(whole.folder / "predictions.parquet")
     same = everyone.filter(everyone["item_id"].is_in(items))
