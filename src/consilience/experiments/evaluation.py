@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from consilience.experiments.arm_strata import StratumResult
+from consilience.experiments.contrasts import Contrasts
+from consilience.experiments.measures import IntervalScores, Measure, RatioScores, Recorded
+from consilience.experiments.panel_scores import PanelScores, RoundPoint
+from consilience.experiments.repetitions import RunToRun
 from consilience.inference.bootstrap import ClusterSummary
 from consilience.inference.intervals import DifferenceInterval
 from consilience.scoring.summaries import PointSummary, Share
 
+if TYPE_CHECKING:
+    from consilience.experiments.answers_judged import ChoiceComparison, ProbabilityComparison
+
 
 @dataclass(frozen=True)
-class ArmResult:
+class ArmResult(Recorded):
     """One arm under one aggregation rule. All its items stay in the counts; errors are of the answered ones.
 
     Attributes:
@@ -28,6 +37,12 @@ class ArmResult:
         tokens: Tokens over all items; None as soon as one item's are unknown.
         difference: MdAPE minus that of the baseline arm on the common items (negative: this arm is better), as a
             share, with its cluster-bootstrap interval; None for the baseline itself and where there is none to give.
+        mdape: The median error with its interval; None when none was answered. As the four below, of arms under their
+            primary rule only.
+        log_error: Mean absolute log error with its interval.
+        intervals: What the stated intervals were worth; None without quantiles.
+        calibrated: The same after the frozen calibration; None without one for this arm.
+        ratios: How even the estimates were; None when none was answered.
     """
 
     arm: str
@@ -43,6 +58,11 @@ class ArmResult:
     cost_usd: float | None
     tokens: int | None
     difference: DifferenceInterval | None
+    mdape: Measure | None = None
+    log_error: Measure | None = None
+    intervals: IntervalScores | None = None
+    calibrated: IntervalScores | None = None
+    ratios: RatioScores | None = None
 
     @property
     def cost_per_item_usd(self) -> float | None:
@@ -51,7 +71,7 @@ class ArmResult:
 
 
 @dataclass(frozen=True)
-class Resampling:
+class Resampling(Recorded):
     """How the differences were resampled.
 
     Attributes:
@@ -70,7 +90,7 @@ class Resampling:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Recorded):
     """Arms on one set of items.
 
     Attributes:
@@ -85,7 +105,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluation(Recorded):
     """The tables of an evaluation.
 
     Attributes:
@@ -97,6 +117,14 @@ class Evaluation:
         run_ids: Runs the predictions come from, sorted.
         simulated: Every run is simulated or synthetic.
         warnings: Sentences that must stand beside the tables.
+        contrasts: Of all arms under their primary rule; None without common items.
+        strata: The primary measure by stratum, arm and group, sorted; empty where strata are unknown.
+        panels: Flips, spread, independence and faithfulness of the panels, by arm and run.
+        convergence: Error by round of runs of nested rounds.
+        run_to_run: How much arms differ from themselves; empty without repetitions.
+        probabilities: Arms over questions of yes or no; None without any.
+        choices: Arms over questions with options; None without any.
+        calibration_sha256: Of the frozen calibration that was applied; None for none.
     """
 
     split: str | None
@@ -107,3 +135,11 @@ class Evaluation:
     run_ids: tuple[str, ...]
     simulated: bool
     warnings: tuple[str, ...]
+    contrasts: Contrasts | None = None
+    strata: tuple[StratumResult, ...] = ()
+    panels: tuple[PanelScores, ...] = ()
+    convergence: tuple[RoundPoint, ...] = ()
+    run_to_run: tuple[RunToRun, ...] = ()
+    probabilities: ProbabilityComparison | None = None
+    choices: ChoiceComparison | None = None
+    calibration_sha256: str | None = None
