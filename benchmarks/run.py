@@ -23,7 +23,7 @@ RESULTS = HERE / "RESULTS.md"
 REQUIRED = ("name", "value", "unit")
 OPTIONAL = ("goal", "peer", "ratio", "note")
 PACKAGES = ("consilience", "numpy", "scipy", "polars", "pydantic", "anyio", "jinja2", "typer", "rich")
-BUDGET_S = 600.0
+BUDGET_S = 1_800.0
 
 Row = Mapping[str, object]
 Section = tuple[str, str, Sequence[Row], float]
