@@ -148,8 +148,8 @@ async def recompute(folder: Path, *, aggregation: str, weights: Weights | None =
     """Return a run's answers under one rule, from recorded answers alone.
 
     Columns: item_id, aggregation, n_answered, the numbers, the band over correlations of errors where none was measured
-    (``rho=0`` …), and the rule's flags. Items without a quorum have null numbers; items of a kind that the rule does not
-    serve have no row.
+    (``rho=0`` …), and the rule's flags. Items without a quorum have null numbers; items of a kind that the rule does
+    not serve have no row.
 
     Args:
         folder: The run folder.
