@@ -105,8 +105,8 @@ def test_items_without_an_answer_stay_and_are_counted_by_name() -> None:
     evaluation = run(told)
     panel = arm(evaluation, "F_independent")
     assert panel.n_items == N
-    told = {"answered": 20, "abstained": 1, "unreadable": 1, "failed": 1, "no_quorum": 1, "not_asked": 0}
-    assert panel.outcomes == told
+    counts = {"answered": 20, "abstained": 1, "unreadable": 1, "failed": 1, "no_quorum": 1, "not_asked": 0}
+    assert panel.outcomes == counts
     assert panel.points is not None
     assert panel.points.n == 20
     assert evaluation.overall.resampling is not None

@@ -106,7 +106,8 @@ def test_the_stored_subsample_alone_is_predicted(project: Project, bench: Bench,
     assert rows["item_id"].to_list() == sorted(items)
     assert set(rows["exposure"]) == {"after"}
     card = json.loads((part.folder / "card.json").read_bytes())
-    assert date.fromisoformat(card["information_date"]) < rows["cutoff"].min()
+    first = min(day for day in rows["cutoff"].to_list())
+    assert date.fromisoformat(card["information_date"]) < first
     assert set(card["period"]) == {"train", "validation"}
     assert part.run_id != whole.run_id
     everyone = read_predictions(whole.folder / "predictions.parquet")
