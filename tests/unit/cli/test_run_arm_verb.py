@@ -217,7 +217,7 @@ def test_a_chosen_id_is_marked_simulated_and_the_user_is_told(cli: Cli, tmp_path
         (("--accept", "prompts"), "prompts"),
         (("--n", "3"), "--questions"),
         (("--max-spend-usd", "lots"), "lots"),
-        (("--rounds", "2"), "--rounds"),
+        (("--rounds", "2"), "has no rounds"),
     ],
 )
 def test_wrong_choices_are_usage_errors(

@@ -112,7 +112,7 @@ def test_every_table_with_errors_shows_cost_and_difference() -> None:
         assert "Points of MdAPE from E_single [95 %]" in labels
         assert table.caption.startswith("Simulated.")
         assert all("(simulated)" in row[0] for row in table.cells())
-    assert outcomes_table(told).cells()[0][1:] == ["24", "24", "0", "0", "0", "0", "unknown"]
+    assert outcomes_table(told).cells()[0][1:] == ["24", "24", "0", "0", "0", "0", "0", "unknown"]
 
 
 def test_the_main_table_reads_as_the_numbers_are() -> None:
