@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final, Literal
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Final
+
+import numpy as np
 
 from consilience.core.undefined import Undefined
+from consilience.experiments.family import Matched, Missing, Pair, family
 from consilience.experiments.measures import Recorded
-from consilience.inference.equivalence import Equivalence
-from consilience.inference.intervals import DifferenceInterval
-from consilience.inference.tests import ClusterTest
+from consilience.inference.bootstrap import Labels, analysis_rng
+from consilience.inference.confidence_set import model_confidence_set
+from consilience.inference.effective import FloatArray
+from consilience.inference.equivalence import Equivalence, equivalence
+from consilience.inference.intervals import FEW, DifferenceInterval, difference_interval
+from consilience.inference.multiplicity import adjust, max_t
+from consilience.inference.power import least_detectable
+from consilience.inference.tests import ClusterTest, cluster_t, sign_flip, t_p
 
 MARGIN: Final = 0.01
 """A difference of MdAPE of less than one percentage point does not matter."""
@@ -17,7 +27,8 @@ POWER: Final = 0.8
 ALPHA: Final = 0.05
 SIZE: Final = 0.1
 
-Matched = Literal["own", "other", "unmatched"]
+_EXPLORED: Final = Undefined("not declared")
+_DECLARED: Final = Undefined("declared")
 
 
 @dataclass(frozen=True)
@@ -56,23 +67,6 @@ class ContrastResult(Recorded):
     equivalence: Equivalence | Undefined
     mean_log: ClusterTest
     sign_flip: float | Undefined
-
-
-@dataclass(frozen=True)
-class Missing(Recorded):
-    """A declared contrast that could not be made.
-
-    Attributes:
-        arm: As declared.
-        against: As declared.
-        asks: The question it would answer.
-        reason: Why it is missing.
-    """
-
-    arm: str
-    against: str
-    asks: str
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -117,3 +111,128 @@ class Contrasts(Recorded):
     margin: float
     alpha: float
     power: float
+
+
+@dataclass(frozen=True)
+class CommonItems:
+    """Errors of all arms, each under its primary rule, on the items they all answered.
+
+    Attributes:
+        arms: Labels, one per column.
+        ape: Absolute percentage errors, shape (n, arms).
+        log: Absolute log errors, the same shape.
+        clusters: One label per item.
+        draws: MdAPE of every arm in each resample, shape (B, arms).
+    """
+
+    arms: tuple[str, ...]
+    ape: FloatArray
+    log: FloatArray
+    clusters: Labels
+    draws: FloatArray
+
+
+def contrasts(common: CommonItems, *, models: Collection[str] = (), seed: int = 0) -> Contrasts:
+    """Return the declared family, adjusted by Holm and by the largest statistic, and all other pairs.
+
+    Tests follow the intervals: from 20 clusters on the percentile of the draws, ``2 (b + 1)/(B + 1)`` with b of B draws
+    on the other side of 0; from 10 on ``point / se`` against t(G - 1); below there is none, nor where nothing differs.
+
+    Args:
+        common: Errors on the common items.
+        models: Labels of arms without any language model; no family asks whether they are worth their price.
+        seed: Seed of the sign flips.
+    """
+    pairs, missing = family(common.arms, models=models)
+    taken = {(one.arm, one.against) for one in pairs} | {(one.against, one.arm) for one in pairs}
+    others = [Pair(a, b) for a, b in combinations(sorted(common.arms), 2) if (a, b) not in taken]
+    made = _made(common, [*pairs, *others], seed)
+    declared, exploratory = made[: len(pairs)], made[len(pairs) :]
+    holm = adjust(p=[one.p for one in declared], method="holm")
+    largest = _largest(common, declared)
+    bh = adjust(p=[one.p for one in exploratory], method="bh")
+    return Contrasts(
+        declared=tuple(
+            replace(one, declared=True, holm=h, max_t=t) for one, h, t in zip(declared, holm.p, largest, strict=True)
+        ),
+        exploratory=tuple(replace(one, bh=q) for one, q in zip(exploratory, bh.p, strict=True)),
+        missing=missing,
+        family=holm.family,
+        best=_best(common),
+        margin=MARGIN,
+        alpha=ALPHA,
+        power=POWER,
+    )
+
+
+def _made(common: CommonItems, pairs: Sequence[Pair], seed: int) -> list[ContrastResult]:
+    column = {arm: at for at, arm in enumerate(common.arms)}
+    medians = np.median(common.ape, axis=0)
+    left, right = [column[one.arm] for one in pairs], [column[one.against] for one in pairs]
+    logs = common.log[:, left] - common.log[:, right]
+    rng = analysis_rng(seed=seed, analysis="contrasts/sign_flip")
+    flips = sign_flip(differences=logs, clusters=common.clusters, rng=rng) if pairs else ()
+    groups = int(np.unique(common.clusters).size)
+    found: list[ContrastResult] = []
+    for at, (pair, a, b) in enumerate(zip(pairs, left, right, strict=True)):
+        draws = common.draws[:, a] - common.draws[:, b]
+        gap = difference_interval(point=float(medians[a] - medians[b]), draws=draws, n_clusters=groups)
+        se = Undefined("one cluster has no standard error") if gap.se is None else gap.se
+        found.append(
+            ContrastResult(
+                arm=pair.arm,
+                against=pair.against,
+                asks=pair.asks,
+                declared=False,
+                matched=pair.matched,
+                difference=gap,
+                p=_p(gap, draws),
+                holm=_EXPLORED,
+                max_t=_EXPLORED,
+                bh=_DECLARED,
+                least_detectable=se
+                if isinstance(se, Undefined)
+                else least_detectable(se=se, df=groups - 1, alpha=ALPHA, power=POWER),
+                equivalence=equivalence(point=gap.point, se=se, n_clusters=groups, margin=MARGIN, alpha=ALPHA),
+                mean_log=cluster_t(differences=logs[:, at], clusters=common.clusters),
+                sign_flip=flips[at].p,
+            )
+        )
+    return found
+
+
+def _p(gap: DifferenceInterval, draws: FloatArray) -> float | Undefined:
+    if gap.n_clusters < FEW:
+        return Undefined(f"{gap.n_clusters} clusters only describe")
+    if not gap.se:
+        return Undefined("the difference does not vary")
+    if gap.rule == "se_t":
+        return t_p(gap.point / gap.se, df=gap.n_clusters - 1)
+    beyond = min(int((draws <= 0).sum()), int((draws >= 0).sum()))
+    return min(1.0, 2 * (beyond + 1) / (draws.size + 1))
+
+
+def _largest(common: CommonItems, declared: Sequence[ContrastResult]) -> tuple[float | Undefined, ...]:
+    tested = [one for one in declared if not isinstance(one.p, Undefined)]
+    if not tested:
+        return tuple(one.p for one in declared)
+    column = {arm: at for at, arm in enumerate(common.arms)}
+    draws = common.draws[:, [column[one.arm] for one in tested]]
+    draws = draws - common.draws[:, [column[one.against] for one in tested]]
+    made = iter(max_t(points=np.array([one.difference.point for one in tested]), draws=draws).p)
+    return tuple(one.p if isinstance(one.p, Undefined) else next(made) for one in declared)
+
+
+def _best(common: CommonItems) -> Best | Undefined:
+    groups = int(np.unique(common.clusters).size)
+    losses = np.median(common.ape, axis=0)
+    made = model_confidence_set(losses=losses, draws=common.draws, n_clusters=groups, size=SIZE)
+    if isinstance(made, Undefined):
+        return made
+    return Best(
+        included=tuple(sorted(common.arms[at] for at in made.included)),
+        p=dict(zip(common.arms, made.p, strict=True)),
+        path=tuple(common.arms[at] for at in made.path),
+        size=SIZE,
+        flags=made.flags,
+    )

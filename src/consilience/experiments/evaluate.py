@@ -1,31 +1,56 @@
-"""What the arms were worth: errors, coverage and cost of each, and its difference from the single agent."""
+"""What the arms were worth: scores and cost of each, their contrasts, and what lies beside the predictions."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-import numpy as np
 import polars as pl
 
 from consilience.aggregation.answers import rule_names
 from consilience.errors import ConfigError, PlanError
-from consilience.experiments.evaluable import refuse_mixtures, with_truth
-from consilience.experiments.evaluation import ArmResult, Comparison, Evaluation, Resampling
-from consilience.experiments.predictions import EXPOSURES, SIMULATED_PREFIX, STATUSES, validate_predictions
-from consilience.inference.bootstrap import (
-    analysis_rng,
-    bootstrap_medians,
-    cluster_weights,
-    draws_digest,
-    summarise_clusters,
+from consilience.experiments.arm_scores import Draws
+from consilience.experiments.arm_strata import Strata, StratumResult, strata_results
+from consilience.experiments.calibrations import Calibration
+from consilience.experiments.comparing import WITHOUT_MODEL, Compare, Compared, answered, simulated
+from consilience.experiments.contrasts import contrasts
+from consilience.experiments.evaluable import (
+    ESTIMATE,
+    OPTIONS,
+    PROBABILITY,
+    kinds_of,
+    refuse_mixtures,
+    with_option,
+    with_truth,
 )
-from consilience.inference.intervals import DifferenceInterval, difference_interval
+from consilience.experiments.evaluation import Comparison, Evaluation
+from consilience.experiments.judging import Judge
+from consilience.experiments.panel_scores import Levels, PanelScores, RoundPoint, convergence
+from consilience.experiments.predictions import EXPOSURES, validate_predictions
+from consilience.experiments.repetitions import RunToRun, run_to_run
 from consilience.registry import nearest
-from consilience.scoring.interval import covered, width
-from consilience.scoring.point import FloatArray, absolute_percentage_error
-from consilience.scoring.summaries import Share, share, summarise_points
+
+NOTHING = Comparison(arms=(), rules=(), resampling=None)
+"""The comparison of arms that were asked for no number."""
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What is known of runs beside their predictions.
+
+    Attributes:
+        strata: Groups of the items.
+        panels: What the runs say of their panels.
+        levels: Of runs of nested rounds, the rounds of their arms.
+        repetitions: Predictions of runs that asked some items again; None for none.
+        calibration: A frozen calibration; None leaves answers as they are.
+    """
+
+    strata: Strata = field(default_factory=dict)
+    panels: tuple[PanelScores, ...] = ()
+    levels: Levels = field(default_factory=dict)
+    repetitions: pl.DataFrame | None = None
+    calibration: Calibration | None = None
 
 
 def evaluate(
@@ -36,26 +61,31 @@ def evaluate(
     baseline_arm: str = "E_single",
     n_resamples: int = 10_000,
     seed: int = 0,
+    beside: Beside | None = None,
 ) -> Evaluation:
-    """Return errors, coverage and cost of every arm and its difference from the single agent.
+    """Return scores and cost of every arm, its difference from the single agent, and the contrasts of all arms.
 
     An arm is read under the primary rule; one with a single rule under that (a baseline's ``model``), and one of single
     seats, where all rules agree, under its first. Differences are of the median absolute percentage error over the
     items that every arm with any answer has answered; whole clusters are drawn, the same draws for all arms and rules.
+    Questions of yes or no and questions with options are compared apart, each under the declared rule of its kind.
 
     Args:
-        predictions: As `validate_predictions`; numbers, not probabilities.
-        truth: ``item_id, truth`` (> 0) and optionally ``cluster`` (null: the item is its own); may hold more items.
-        primary: Aggregation rule fixed beforehand.
+        predictions: As `validate_predictions`.
+        truth: ``item_id, truth`` and optionally ``option`` (the true one's id), ``cluster`` (null: the item is its
+            own); may hold more items. Numbers are > 0, questions of yes or no have 0 or 1.
+        primary: Aggregation rule of numbers, fixed beforehand.
         baseline_arm: Arm that every other is compared with.
         n_resamples: Resamples B, >= 2.
         seed: Seed of the draws.
+        beside: What is known of the runs beside their predictions.
 
     Raises:
         ConfigError: No rule has the name of the primary one.
         DataError: There are no predictions, an item has no truth or two, an item stands twice for one arm and rule,
             splits are mixed, or an answer is no positive number.
-        PlanError: The baseline arm is absent, or an arm has several rules and not the primary one.
+        PlanError: The baseline arm is absent, an arm has several rules and not the primary one, or the calibration was
+            fitted on these items or later ones.
 
     Example:
         >>> from consilience.experiments.predictions import predictions_frame
@@ -69,145 +99,122 @@ def evaluate(
         >>> round(result.overall.arms[1].difference.point, 9), result.simulated
         (-0.05, True)
     """
+    beside = beside or Beside()
     predictions = validate_predictions(predictions)
     refuse_mixtures(predictions)
-    if primary not in (known := {*predictions["aggregation"], *rule_names("estimate")}):
+    known = {*predictions["aggregation"], *rule_names("estimate")}
+    if primary not in known:
         raise ConfigError(f'unknown aggregation rule "{primary}"', hint=nearest(primary, known))
-    frame = with_truth(predictions, truth)
-    rule_of = {arm: _rule(arm, rows, primary) for (arm,), rows in frame.group_by("arm", maintain_order=True)}
-    if baseline_arm not in rule_of:
+    arms = sorted(predictions["arm"].unique())
+    if baseline_arm not in arms:
         raise PlanError(
             f'no run has the arm "{baseline_arm}", so no arm could be shown beside the single agent',
-            hint=f"Run it on the same items first. Arms here: {', '.join(sorted(rule_of))}.",
+            hint=f"Run it on the same items first. Arms here: {', '.join(arms)}.",
         )
-    compare = _Compare(rule_of=rule_of, baseline_arm=baseline_arm, n_resamples=n_resamples, seed=seed)
-    overall = compare(frame, part="all")
-    levels = [level for level in EXPOSURES if (frame["exposure"] == level).any()]
-    by_exposure = {
-        level: compare(frame.filter(pl.col("exposure") == level), part=level) for level in levels if len(levels) > 1
-    }
-    run_ids = tuple(sorted(frame["run_id"].unique()))
+    kinds = kinds_of(predictions, truth)
+    parts = {kind: _of_kind(predictions, kinds, kind) for kind in (ESTIMATE, PROBABILITY, OPTIONS)}
+    numbers = None
+    if parts[ESTIMATE].height:
+        frame = with_truth(parts[ESTIMATE], truth)
+        rule_of = {str(arm): _rule(arm, rows, primary) for (arm,), rows in frame.group_by("arm", maintain_order=True)}
+        numbers = _Numbers(frame, rule_of, baseline_arm, n_resamples, seed, beside)
+    judge = Judge(
+        baseline_arm=baseline_arm,
+        n_resamples=n_resamples,
+        seed=seed,
+        recalibrated={} if beside.calibration is None else beside.calibration.maps(parts[PROBABILITY]),
+    )
+    run_ids = tuple(sorted(predictions["run_id"].unique()))
+    levels = [level for level in EXPOSURES if (predictions["exposure"] == level).any()]
+    whole = None if numbers is None else numbers.compared("all")
+    overall = NOTHING if whole is None else whole.comparison
     return Evaluation(
-        split=frame["split"][0],
+        split=predictions["split"][0],
         primary=primary,
         baseline_arm=baseline_arm,
         overall=overall,
-        by_exposure=by_exposure,
+        by_exposure={} if numbers is None else numbers.by_exposure(),
         run_ids=run_ids,
-        simulated=_simulated(run_ids),
-        warnings=(*_about_rows(run_ids, levels), *_about_comparison(overall, baseline_arm)),
+        simulated=simulated(run_ids),
+        warnings=(*_about_rows(run_ids, levels), *([] if whole is None else _about_comparison(overall, baseline_arm))),
+        contrasts=None
+        if whole is None or whole.common is None
+        else contrasts(
+            whole.common, models=[arm.arm for arm in overall.arms if arm.aggregation == WITHOUT_MODEL], seed=seed
+        ),
+        strata=() if numbers is None else numbers.strata(),
+        panels=beside.panels,
+        convergence=_convergence(overall, beside),
+        run_to_run=() if numbers is None else numbers.run_to_run(truth),
+        probabilities=judge.probabilities(with_truth(parts[PROBABILITY], truth)) if parts[PROBABILITY].height else None,
+        choices=judge.choices(with_option(parts[OPTIONS], truth)) if parts[OPTIONS].height else None,
+        calibration_sha256=None if beside.calibration is None else beside.calibration.sha256,
     )
 
 
+def _of_kind(predictions: pl.DataFrame, kinds: Mapping[str, str], kind: str) -> pl.DataFrame:
+    return predictions.filter(pl.col("item_id").is_in([item for item, asked in kinds.items() if asked == kind]))
+
+
 @dataclass(frozen=True)
-class _Compare:
+class _Numbers:
+    """The rows that ask for numbers, with what is made from them."""
+
+    frame: pl.DataFrame
     rule_of: Mapping[str, str]
     baseline_arm: str
     n_resamples: int
     seed: int
+    beside: Beside
 
-    def __call__(self, frame: pl.DataFrame, *, part: str) -> Comparison:
-        frames = {
-            (str(arm), str(rule)): rows
-            for (arm, rule), rows in frame.sort("arm", "aggregation", "item_id").group_by(
-                ["arm", "aggregation"], maintain_order=True
-            )
-        }
-        primary = {
-            (arm, rule): frames[arm, rule] for arm, rule in sorted(self.rule_of.items()) if (arm, rule) in frames
-        }
-        resampling, differences = self._differences(frames, primary, part=part)
-        results = {key: _arm_result(key, rows, differences.get(key)) for key, rows in frames.items()}
-        return Comparison(
-            arms=tuple(results[key] for key in primary), rules=tuple(results.values()), resampling=resampling
-        )
+    def primary(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Return the rows of each arm under its primary rule."""
+        rules = pl.DataFrame({"arm": list(self.rule_of), "aggregation": list(self.rule_of.values())})
+        return frame.join(rules, on=["arm", "aggregation"], how="semi")
 
-    def _differences(
-        self,
-        frames: Mapping[tuple[str, str], pl.DataFrame],
-        primary: Mapping[tuple[str, str], pl.DataFrame],
-        *,
-        part: str,
-    ) -> tuple[Resampling | None, dict[tuple[str, str], DifferenceInterval]]:
-        base = (self.baseline_arm, self.rule_of[self.baseline_arm])
-        answered = {key: _answered(rows) for key, rows in frames.items()}
-        voiced = [set(answered[key]["item_id"]) for key in primary if answered[key].height]
-        common = sorted(set.intersection(*voiced)) if voiced else []
-        if not common or base not in frames or not answered[base].height:
-            return None, {}
-        on_common = {key: rows.filter(pl.col("item_id").is_in(common)) for key, rows in answered.items()}
-        columns = [key for key, rows in on_common.items() if rows.height == len(common)]
-        pairs = [(_array(on_common[key], "point"), _array(on_common[key], "truth")) for key in columns]
-        errors = np.column_stack([absolute_percentage_error(estimate=point, truth=truth) for point, truth in pairs])
-        clusters = on_common[base]["cluster"].to_numpy()
-        rng = analysis_rng(seed=self.seed, analysis=f"evaluate/mdape/{part}")
-        weights = cluster_weights(clusters=clusters, n_resamples=self.n_resamples, rng=rng)
-        draws = bootstrap_medians(values=errors, clusters=clusters, weights=weights)
-        medians = np.median(errors, axis=0)
-        summary = summarise_clusters(clusters=clusters)
-        own = columns.index(base)
-        differences = {
-            key: difference_interval(
-                point=float(medians[at] - medians[own]),
-                draws=draws[:, at] - draws[:, own],
-                n_clusters=summary.n_clusters,
-            )
-            for at, key in enumerate(columns)
-            if key[0] != self.baseline_arm
-        }
-        resampling = Resampling(
-            n_items=len(common),
-            clusters=summary,
+    def compared(self, part: str, rows: pl.DataFrame | None = None) -> Compared:
+        """Return the arms on all rows, or some."""
+        calibration = self.beside.calibration
+        calibrated: dict[str, pl.DataFrame] = {}
+        if calibration is not None:
+            calibrated = calibration.intervals_of(answered(self.primary(self.frame)), self.beside.strata)
+        baseline = self.baseline_arm
+        compare = Compare(
+            rule_of=self.rule_of,
+            baseline_arm=baseline,
             n_resamples=self.n_resamples,
             seed=self.seed,
-            digest=draws_digest(weights=weights),
+            calibrated=calibrated,
         )
-        return resampling, differences
+        return compare(self.frame if rows is None else rows, part=part)
+
+    def by_exposure(self) -> dict[str, Comparison]:
+        """Return the arms by exposure where it varies."""
+        levels = [level for level in EXPOSURES if (self.frame["exposure"] == level).any()]
+        parts = {level: self.frame.filter(pl.col("exposure") == level) for level in levels if len(levels) > 1}
+        return {level: self.compared(level, rows).comparison for level, rows in parts.items()}
+
+    def strata(self) -> tuple[StratumResult, ...]:
+        """Return the primary measure by stratum."""
+        draws = Draws("evaluate/strata", n_resamples=self.n_resamples, seed=self.seed)
+        return strata_results(self.primary(self.frame), self.beside.strata, draws)
+
+    def run_to_run(self, truth: pl.DataFrame) -> tuple[RunToRun, ...]:
+        """Return how much arms differ from themselves."""
+        again = self.beside.repetitions
+        if again is None:
+            return ()
+        rows = pl.concat([self.frame, with_truth(again, truth)], how="diagonal")
+        return run_to_run(answered(self.primary(rows)).drop_nulls("point"))
 
 
-def _arm_result(key: tuple[str, str], rows: pl.DataFrame, difference: DifferenceInterval | None) -> ArmResult:
-    told = _answered(rows)
-    ranged = told.drop_nulls(["q05", "q95"])
-    costs, tokens = rows["cost_usd"].to_list(), rows["tokens"].to_list()
-    return ArmResult(
-        arm=key[0],
-        aggregation=key[1],
-        committee=", ".join(sorted(rows["committee"].unique())),
-        simulated=_simulated(rows["run_id"].unique()),
-        n_items=rows.height,
-        outcomes={status: int((rows["status"] == status).sum()) for status in STATUSES},
-        points=summarise_points(estimate=_array(told, "point"), truth=_array(told, "truth")) if told.height else None,
-        coverage50=_coverage(ranged, "q25", "q75"),
-        coverage90=_coverage(ranged, "q05", "q95"),
-        width90=_width(ranged),
-        cost_usd=None if None in costs else math.fsum(costs),
-        tokens=None if None in tokens else sum(tokens),
-        difference=difference,
-    )
-
-
-def _answered(rows: pl.DataFrame) -> pl.DataFrame:
-    return rows.filter(pl.col("status") == "answered")
-
-
-def _array(rows: pl.DataFrame, column: str) -> FloatArray:
-    return rows[column].to_numpy()
-
-
-def _coverage(rows: pl.DataFrame, lower: str, upper: str) -> Share | None:
-    if rows.is_empty():
-        return None
-    return share(hits=covered(lower=_array(rows, lower), upper=_array(rows, upper), outcome=_array(rows, "truth")))
-
-
-def _width(rows: pl.DataFrame) -> float | None:
-    if rows.is_empty():
-        return None
-    return float(np.median(width(lower=_array(rows, "q05"), upper=_array(rows, "q95")) / _array(rows, "point")))
-
-
-def _simulated(run_ids: Iterable[str]) -> bool:
-    return all(run_id.startswith(SIMULATED_PREFIX) for run_id in run_ids)
+def _convergence(overall: Comparison, beside: Beside) -> tuple[RoundPoint, ...]:
+    results = {
+        one.arm: (one.mdape, None if one.intervals is None else one.intervals.coverage90.value)
+        for one in overall.arms
+        if one.mdape is not None
+    }
+    return convergence(beside.levels, results, beside.panels)
 
 
 def _rule(arm: object, rows: pl.DataFrame, primary: str) -> str:
@@ -220,7 +227,7 @@ def _rule(arm: object, rows: pl.DataFrame, primary: str) -> str:
 
 
 def _about_rows(run_ids: Sequence[str], exposures: Sequence[str]) -> list[str]:
-    made_up = [run for run in run_ids if _simulated([run])]
+    made_up = [run for run in run_ids if simulated([run])]
     found = []
     if 0 < len(made_up) < len(run_ids):
         found.append(f"Some runs are simulated or synthetic, others not: {', '.join(made_up)}.")

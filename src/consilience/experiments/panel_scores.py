@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from consilience.experiments.diagnostics import observe, panel_diagnostics
 from consilience.experiments.measures import Measure, Recorded
+from consilience.experiments.plan import SEALED
+from consilience.experiments.protocol import read_frozen
+from consilience.experiments.recorded import recorded_course, recorded_items
+from consilience.journal.reader import fold
 
 
 @dataclass(frozen=True)
@@ -178,4 +186,54 @@ def _round(told: dict[str, Any]) -> RoundScores:
         member_error=crowd.get("avg_error"),
         mean_error=crowd.get("crowd_error"),
         diversity=crowd.get("diversity"),
+    )
+
+
+async def told_panel(folder: Path, *, truths: Mapping[str, float | str]) -> list[PanelScores]:
+    """Return what a run says of its panel; of a judged split its errors and flips are worked out from its record.
+
+    Args:
+        folder: The run folder; a run without a manifest so far tells nothing.
+        truths: What items turned out to be, known where a split may be looked at.
+
+    Raises:
+        IntegrityError: The record is not what was written.
+    """
+    path = folder / "manifest.json"
+    if not path.is_file():
+        return []
+    manifest: dict[str, Any] = json.loads(path.read_bytes())
+    if manifest["panel"] is None or manifest["split"] not in SEALED:
+        return panel_scores(manifest)
+    plan, state = read_frozen(folder).plan, fold(folder)
+    seen = [
+        observe(item.question, await recorded_course(state, plan, item), truth=truths.get(item.question.id))
+        for item in recorded_items(folder, plan)
+        if item.question.id in state.items_finished
+    ]
+    judged = panel_diagnostics(seen).record() | {"faithfulness": manifest["panel"]["faithfulness"]}
+    return panel_scores(manifest | {"panel": judged})
+
+
+Levels = Mapping[str, Mapping[str, int]]
+"""By run: the rounds of discussion after which each of its arms stops."""
+
+
+def convergence(
+    levels: Levels, results: Mapping[str, tuple[Measure, float | None]], panels: Sequence[PanelScores]
+) -> tuple[RoundPoint, ...]:
+    """Return the error by round of every run of nested rounds, sorted by run and round.
+
+    Args:
+        levels: Of the runs.
+        results: Median error and 90 % coverage by arm.
+        panels: What the runs say of their panels.
+    """
+    spreads = {(one.run_id, part.round): part.spread for one in panels for part in one.rounds}
+    return tuple(
+        RoundPoint(run, round_, arm, *results[arm], spread=spreads.get((run, round_)))
+        for run, arms in sorted(levels.items())
+        if len(arms) > 1
+        for arm, round_ in sorted(arms.items(), key=lambda pair: pair[1])
+        if arm in results
     )

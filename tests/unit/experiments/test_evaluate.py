@@ -250,5 +250,5 @@ def test_mixed_information_is_refused() -> None:
     with pytest.raises(DataError, match="no predictions"):
         run([])
     told = [lose(row, "answered") | {"p": 0.5} for row in BOTH]
-    with pytest.raises(DataError, match=r"run _E_single\) is not answered with a number"):
+    with pytest.raises(DataError, match="neither 0 nor 1"):
         run(told)

@@ -164,11 +164,14 @@ def test_kinds_may_be_mixed_in_one_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_scores_of_numbers_refuse_other_answers(tmp_path: Path, kind: str) -> None:
+def test_answers_of_any_kind_are_evaluated(tmp_path: Path, kind: str) -> None:
     report = run(tmp_path / "run", make_item(kind=kind))
-    truth = pl.DataFrame({"item_id": ["item-01"], "truth": [1.0]})
-    with pytest.raises(DataError, match=r"item item-01 .* is not answered with a number.*not scored yet"):
-        evaluate(report.predictions, truth, baseline_arm="test")
+    truth = pl.DataFrame({"item_id": ["item-01"], "truth": [1.0], "option": ["a" if kind != "probability" else None]})
+    found = evaluate(report.predictions, truth, baseline_arm="test", n_resamples=10)
+    told = found.probabilities if kind == "probability" else found.choices
+    assert told is not None
+    assert {one.n for one in told.results if one.primary} == {1}
+    assert found.overall.arms == ()
 
 
 def row(**changed: Any) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from consilience.errors import ConfigError, DataError
+from consilience.inference.conformal import BoolArray, Cqr, fit_cqr, trailing_window
 from consilience.valuation.baselines.adjusted import AdjustedComps
 from consilience.valuation.baselines.base import (
     LEVELS,
@@ -20,7 +21,6 @@ from consilience.valuation.baselines.base import (
     information_date,
 )
 from consilience.valuation.baselines.boosting import Boosting, LeveledColumns, leveled_columns
-from consilience.valuation.baselines.conformal import BoolArray, Cqr, fit_cqr, trailing_window
 from consilience.valuation.baselines.hedonic import Hedonic, property_classes
 from consilience.valuation.baselines.hierarchical import Hierarchical
 from consilience.valuation.baselines.stack import Stack, fit_stack, joined, points_of

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consilience.errors import DataError
-from consilience.valuation.baselines.conformal import (
+from consilience.inference.conformal import (
     ENOUGH,
     Cqr,
     Margins,

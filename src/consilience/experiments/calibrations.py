@@ -1,0 +1,264 @@
+"""Frozen calibrations: what validation taught about an arm's intervals and probabilities, applied unchanged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import date
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+import polars as pl
+from pydantic import ValidationError
+
+from consilience.aggregation.recalibration import Recalibration
+from consilience.core.canonical import tagged_hash
+from consilience.core.question import Strict
+from consilience.errors import ConfigError, DataError, IntegrityError, PlanError, reason
+from consilience.experiments.comparing import simulated
+from consilience.experiments.predictions import QUANTILES
+from consilience.experiments.storage import write_json
+from consilience.experiments.weights import FITTED_SPLIT
+from consilience.inference.conformal import Cqr
+
+FILE: Final = "calibration.json"
+STRATUM: Final = "property_class"
+"""Groups that have margins of their own where there are enough items."""
+ENDS: Final = {0.5: ("q25", "q75"), 0.1: ("q05", "q95")}
+"""Columns of the interval that misses this share."""
+
+Strata = Mapping[str, Mapping[str, str]]
+
+
+class Gain(Strict):
+    """What a calibration learnt on earlier items gained on later ones: mean loss before less after.
+
+    Attributes:
+        measure: ``interval score`` or ``Brier score``.
+        n_fitted: Earlier items.
+        n_judged: Later items.
+        gain: Above 0 is better.
+        low: Lower end of its 95 % cluster-bootstrap interval.
+        high: Upper end.
+    """
+
+    measure: str
+    n_fitted: int
+    n_judged: int
+    gain: float
+    low: float
+    high: float
+
+
+class Subject(Strict):
+    """Whose answers they are.
+
+    Attributes:
+        arm: Label of the arm.
+        aggregation: Its primary rule.
+        committee: How models were assigned to roles.
+        simulated: The answers were simulated; such a calibration is never used for real ones.
+    """
+
+    arm: str
+    aggregation: str
+    committee: str
+    simulated: bool
+
+
+class IntervalEntry(Strict):
+    """The correction of one interval of an arm.
+
+    Attributes:
+        subject: Whose.
+        cqr: Margins in logarithms, by `STRATUM`, learnt on all items.
+        gain: Of the same correction, time-forward.
+    """
+
+    subject: Subject
+    cqr: Cqr
+    gain: Gain
+
+
+class ProbabilityEntry(Strict):
+    """The map of an arm's probabilities.
+
+    Attributes:
+        subject: Whose.
+        recalibration: Fitted on all questions.
+        gain: Of the same map, time-forward.
+    """
+
+    subject: Subject
+    recalibration: Recalibration
+    gain: Gain
+
+
+class Refused(Strict):
+    """A calibration that was not kept.
+
+    Attributes:
+        subject: Whose.
+        what: ``50 % interval``, ``90 % interval`` or ``probability``.
+        reason: Why.
+        gain: What it gained; None where it could not be judged.
+    """
+
+    subject: Subject
+    what: str
+    reason: str
+    gain: Gain | None
+
+
+class Calibration(Strict):
+    """The artefact: fitted on validation, never changed afterwards.
+
+    Attributes:
+        schema_version: Of this form.
+        package_version: That fitted it.
+        split: Where the answers come from.
+        runs: Head of each run's journal.
+        items: Items behind it, sorted.
+        until: Latest information cutoff of them; only later items are calibrated.
+        intervals: Corrections that were kept.
+        probabilities: Maps that were kept.
+        refused: What was not kept, and why.
+        sha256: Of all the rest; a file that was edited is refused.
+    """
+
+    schema_version: Literal[1] = 1
+    package_version: str
+    split: Literal["validation"] = FITTED_SPLIT
+    runs: dict[str, str]
+    items: tuple[str, ...]
+    until: date
+    intervals: tuple[IntervalEntry, ...]
+    probabilities: tuple[ProbabilityEntry, ...]
+    refused: tuple[Refused, ...]
+    sha256: str = ""
+
+    def sealed(self) -> Calibration:
+        """Return the artefact with its own hash."""
+        return self.model_copy(update={"sha256": _digest(self.model_dump(mode="json"))})
+
+    def maps(self, rows: pl.DataFrame) -> dict[str, Recalibration]:
+        """Return the maps of the arms in these rows, by arm.
+
+        Args:
+            rows: Predictions with ``arm``, ``aggregation``, ``committee``, ``run_id``.
+
+        Raises:
+            PlanError: As `refuse_in_sample`.
+        """
+        found: dict[str, Recalibration] = {}
+        for entry in self.probabilities:
+            mine = rows_of(entry.subject, rows)
+            if mine.height:
+                self.refuse_in_sample(mine)
+                found[entry.subject.arm] = entry.recalibration
+        return found
+
+    def intervals_of(self, rows: pl.DataFrame, strata: Strata) -> dict[str, pl.DataFrame]:
+        """Return the calibrated quantiles of the arms in these rows, by arm: item and five quantiles in order.
+
+        Args:
+            rows: Answered predictions of all arms.
+            strata: Groups of the items.
+
+        Raises:
+            PlanError: As `refuse_in_sample`.
+        """
+        found: dict[str, pl.DataFrame] = {}
+        for entry in self.intervals:
+            arm = entry.subject.arm
+            mine = rows_of(entry.subject, rows).drop_nulls(list(QUANTILES))
+            if mine.height:
+                self.refuse_in_sample(mine)
+                found[arm] = moved(found.get(arm, mine.select("item_id", *QUANTILES)), entry.cqr, strata)
+        return {arm: _in_order(told) for arm, told in found.items()}
+
+    def refuse_in_sample(self, rows: pl.DataFrame) -> None:
+        """Raise where rows are not later than all that the calibration was fitted on.
+
+        Raises:
+            PlanError: An item was among those fitted, or is no later.
+        """
+        inside = sorted(set(rows["item_id"]) & set(self.items))
+        if inside or (rows["split"] == self.split).any():
+            raise PlanError(
+                f"in-sample use: the calibration was fitted on {inside[0] if inside else 'the same split'}",
+                hint="Apply it to the test or holdout split; on validation itself it flatters.",
+            )
+        early = rows.filter(pl.col("cutoff").is_null() | (pl.col("cutoff") <= self.until)).sort("item_id")
+        if early.height:
+            raise PlanError(
+                f"item {early['item_id'][0]} is no later than {self.until}, which the calibration was fitted up to",
+                hint="A calibration serves later items only.",
+            )
+
+
+def rows_of(subject: Subject, rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows that are of the arm, rule and committee, simulated alike."""
+    mine = rows.filter(
+        (pl.col("arm") == subject.arm)
+        & (pl.col("aggregation") == subject.aggregation)
+        & (pl.col("committee") == subject.committee)
+    )
+    return mine if simulated(mine["run_id"].unique()) == subject.simulated else mine.clear()
+
+
+def moved(rows: pl.DataFrame, cqr: Cqr, strata: Strata) -> pl.DataFrame:
+    """Return the rows with the two ends of one interval moved by its margins, in logarithms."""
+    low, high = ENDS[cqr.alpha]
+    groups = [strata.get(item, {}).get(STRATUM, "") for item in rows["item_id"]]
+    ends = cqr.apply(lower=np.log(rows[low].to_numpy()), upper=np.log(rows[high].to_numpy()), strata=groups)
+    return rows.with_columns(pl.Series(low, np.exp(ends[0])), pl.Series(high, np.exp(ends[1])))
+
+
+def _in_order(rows: pl.DataFrame) -> pl.DataFrame:
+    ordered = np.sort(rows.select(QUANTILES).to_numpy(), axis=1)
+    return rows.with_columns(pl.Series(name, ordered[:, at]) for at, name in enumerate(QUANTILES))
+
+
+def write_calibration(made: Calibration, path: Path) -> str:
+    """Write the artefact and return the SHA-256 of the file.
+
+    Raises:
+        DataError: Another one is frozen there already, or the folder cannot be written.
+    """
+    if path.exists():
+        frozen = load_calibration(path)
+        if frozen.sha256 != made.sha256:
+            raise DataError(
+                f"{path} holds another calibration (sha256 {frozen.sha256[:12]}), which is not written over",
+                hint="Write this one elsewhere with --out, or move the old file away if nothing was measured with it.",
+            )
+    return write_json(path, made.model_dump(mode="json"))
+
+
+def load_calibration(path: Path) -> Calibration:
+    """Return a frozen artefact.
+
+    Raises:
+        ConfigError: The file is missing or is no artefact of this version.
+        IntegrityError: It was changed after it was frozen.
+    """
+    try:
+        content = path.read_bytes()
+        read = json.loads(content)
+        made = Calibration.model_validate_json(content)
+    except (OSError, ValueError, ValidationError, DataError) as error:
+        raise ConfigError(
+            f"{path} holds no calibration: {reason(error)}", hint="Fit one with consilience calibrate."
+        ) from error
+    if _digest(read) != made.sha256:
+        raise IntegrityError(
+            f"{path} is not what was frozen: its sha256 does not fit its content",
+            hint="Restore it from a copy, or fit it again from the same runs.",
+        )
+    return made
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    return tagged_hash("calibration", {name: value for name, value in content.items() if name != "sha256"})
