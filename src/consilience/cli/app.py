@@ -13,6 +13,7 @@ import typer
 from consilience.cli import (
     asking,
     baselines,
+    calibrating,
     data,
     demo,
     evaluating,
@@ -49,6 +50,7 @@ app.command("run-arm", epilog=run_arm.EXAMPLE)(run_arm.run_arm)
 app.command("grid", epilog=grids.EXAMPLE)(grids.grid)
 app.command("freeze", epilog=freezing.EXAMPLE)(freezing.freeze)
 app.command("evaluate", epilog="Example: consilience evaluate --include-simulated")(evaluating.evaluate)
+app.command("calibrate", epilog=calibrating.EXAMPLE)(calibrating.calibrate)
 app.command("power", epilog=power.EXAMPLE)(power.power)
 app.command("report", epilog="Example: consilience report --include-simulated --output results/report.html")(
     evaluating.report

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from consilience.cli.console import Grid, counted, note, show
+from consilience.cli.console import Grid, counted, note, number, show
+from consilience.cli.gathering import SINGLE, Found
+from consilience.cli.gathering import evaluated as evaluated  # noqa: PLC0414 - its older address stays valid
 from consilience.cli.place import Json, Place, place_of
-from consilience.errors import ConfigError, DataError, IntegrityError
 
 if TYPE_CHECKING:
-    import polars as pl
-
+    from consilience.experiments.answers_judged import ChoiceComparison
     from consilience.experiments.evaluation import Evaluation
     from consilience.experiments.looks import Look
-    from consilience.reports.deviations import Label
-    from consilience.reports.scope import Source
+    from consilience.inference.intervals import DifferenceInterval
     from consilience.reports.tables import Table
-    from consilience.valuation.schema import Manifest
+    from consilience.scoring.summaries import ClusteredShare
 
-SINGLE = "E_single"
-"""The arm that differences are taken from where no other is named."""
+_WHOLE = (
+    *("contrasts", "strata", "panels", "convergence", "run_to_run", "probabilities", "choices"),
+    "calibration_sha256",
+)
+"""Parts of an evaluation that the JSON document holds under their own names."""
 
 Runs = Annotated[list[str] | None, typer.Argument(metavar="[RUN]...", help="Runs to read, one per arm; default: all.")]
 Simulated = Annotated[
@@ -39,27 +41,39 @@ Baseline = Annotated[
     typer.Option("--baseline", help="Arm that all differences are taken from, such as a cost-matched single agent."),
 ]
 Truths = Annotated[Path | None, typer.Option(help="JSONL file that holds the truths of question sets.")]
+Frozen = Annotated[
+    Path | None,
+    typer.Option("--calibration", help="File of consilience calibrate, shown beside the answers as they are."),
+]
 
 
-def evaluate(
+def evaluate(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
     context: typer.Context,
     runs: Runs = None,
     include_simulated: Simulated = False,
     primary: Primary = "median",
     baseline: Baseline = SINGLE,
     questions: Truths = None,
+    calibration: Frozen = None,
     again: Again = None,
     as_json: Json = False,
 ) -> None:
-    """Compare arms: error, coverage, cost, and the difference from a single agent with its interval.
+    """Compare arms: error, coverage, cost, the declared contrasts; yes-no questions and choices are scored apart.
 
     Every look at test or holdout is noted in results/looks.jsonl. After the freeze each is looked at once.
     """
-    from consilience.reports.evaluation import main_table, rules_table  # noqa: PLC0415 - heavy
+    from consilience.experiments.measures import plain  # noqa: PLC0415 - heavy
+    from consilience.reports.evaluation import main_table, rules_table  # noqa: PLC0415 - the same
 
     place = place_of(context)
     found = evaluated(
-        place, runs, include_simulated=include_simulated, primary=primary, baseline=baseline, questions=questions
+        place,
+        runs,
+        include_simulated=include_simulated,
+        primary=primary,
+        baseline=baseline,
+        questions=questions,
+        calibration=calibration,
     )
     look = looked(place, found, again=again)
     result = found.evaluation
@@ -77,12 +91,61 @@ def evaluate(
         "apart": list(found.apart),
         "arms": main.to_json(),
         "rules": rules_table(result).to_json(),
+        "scores": [arm.record() for arm in result.overall.arms],
+        "resampling": plain(result.overall.resampling),
+        "by_exposure": plain(result.by_exposure),
+        **{name: plain(getattr(result, name)) for name in _WHOLE},
         "about": main.caption,
         "warnings": [*result.warnings, *found.said],
         "look": None if look is None else look.model_dump(mode="json"),
         "protocol": [{**vars(label), "protocol": label.kept()} for label in found.labels],
     }
-    show(document, *shown(main), *_remarks(found, look), as_json=as_json)
+    show(document, *_tables(result, main), *_remarks(found, look), as_json=as_json)
+
+
+def _tables(result: Evaluation, main: Table) -> list[str | Grid]:
+    """Return what a person reads: arms, declared contrasts, coverage, then other kinds of answers."""
+    from consilience.reports.judged import contrasts_table  # noqa: PLC0415 - heavy
+    from consilience.reports.scored import calibration_table, coverage_table  # noqa: PLC0415 - the same
+
+    parts: list[str | Grid] = []
+    if result.overall.arms:
+        parts += shown(main)
+    told = result.contrasts
+    if told is not None and told.declared:
+        parts += ["", *shown(contrasts_table(replace(result, contrasts=replace(told, exploratory=()))))]
+    if told is not None and told.exploratory:
+        parts.append(f"{counted(len(told.exploratory), 'other pair')} compared for exploration: add --json")
+    if any(arm.intervals is not None for arm in result.overall.arms):
+        parts += ["", *shown(coverage_table(result))]
+    if result.probabilities is not None:
+        parts += ["", *shown(calibration_table(result))]
+    if result.choices is not None:
+        parts += ["", _choices(result.choices)]
+    return parts
+
+
+def _choices(comparison: ChoiceComparison) -> Grid:
+    rows = [
+        (
+            f"{one.arm}{' (simulated)' if one.simulated else ''}",
+            one.aggregation,
+            f"{one.n} of {one.n_items}",
+            number(None if one.accuracy is None else one.accuracy.value),
+            _ends(one.accuracy),
+            number(one.agreement),
+            number(None if one.cost_usd is None else one.cost_usd / one.n_items),
+            "–" if one.difference is None else f"{number(one.difference.point)} {_ends(one.difference)}",
+        )
+        for one in comparison.results
+        if one.primary
+    ]
+    headings = ("Arm", "Rule", "Judged", "Accuracy", "95 %", "Agreement", "USD per item", "Difference [95 %]")
+    return Grid(headings, tuple(rows), words=2)
+
+
+def _ends(told: ClusteredShare | DifferenceInterval | None) -> str:
+    return "–" if told is None or told.low is None else f"[{number(told.low)}, {number(told.high)}]"
 
 
 def report(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
@@ -92,6 +155,7 @@ def report(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
     primary: Primary = "median",
     baseline: Baseline = SINGLE,
     questions: Truths = None,
+    calibration: Frozen = None,
     output: Annotated[Path | None, typer.Option(help="The page; by default results/report.html.")] = None,
     title: Annotated[str, typer.Option(help="Heading of the page.")] = "Consilience report",
     again: Again = None,
@@ -103,124 +167,32 @@ def report(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
     """
     place = place_of(context)
     found = evaluated(
-        place, runs, include_simulated=include_simulated, primary=primary, baseline=baseline, questions=questions
+        place,
+        runs,
+        include_simulated=include_simulated,
+        primary=primary,
+        baseline=baseline,
+        questions=questions,
+        calibration=calibration,
     )
     look = looked(place, found, again=again, repeated=True)
     path = output or place.root / "results" / "report.html"
-    write_page(place, found, path, title=title, look=look)
+    folder = path.with_suffix("") if path.suffix else path.with_name(f"{path.name}_files")
+    write_page(place, found, path, title=title, look=look, folder=folder)
     result = found.evaluation
     show(
         {
             "report": str(path),
+            "files": str(folder),
             "simulated": result.simulated,
             "run_ids": list(result.run_ids),
             "look": None if look is None else look.model_dump(mode="json"),
         },
         f"{counted(len(result.overall.arms), 'arm')}{' (simulated)' if result.simulated else ''} in {path}",
+        f"tables and figures in {folder}",
         *_remarks(found, look),
         as_json=as_json,
     )
-
-
-@dataclass(frozen=True)
-class Found:
-    """An evaluation and what was left out of it.
-
-    Attributes:
-        evaluation: The evaluation.
-        skipped: Simulated runs that were not read.
-        unfinished: Runs without predictions so far.
-        single_questions: Runs of ``ask``, of which no truth is known.
-        apart: Runs that are no arm to compare: repetitions and perturbed evidence.
-        notes: Sentences about the data that every report says.
-        sources: Where the items come from.
-        heads: Head hash of each run's journal, which was checked.
-        partial: Runs read although they are not finished.
-        labels: How each run stands to the freeze; empty where there is nothing to tell.
-        freeze: Head of the freeze there is; None for none.
-    """
-
-    evaluation: Evaluation
-    skipped: tuple[str, ...]
-    unfinished: tuple[str, ...]
-    single_questions: tuple[str, ...]
-    apart: tuple[str, ...]
-    notes: tuple[str, ...]
-    sources: tuple[Source, ...]
-    heads: dict[str, str]
-    partial: tuple[str, ...]
-    labels: tuple[Label, ...]
-    freeze: str | None
-
-    @property
-    def said(self) -> tuple[str, ...]:
-        """What must be said of the data and of runs that did not keep to the protocol."""
-        from consilience.reports.deviations import label_warnings  # noqa: PLC0415 - heavy
-
-        return (*self.notes, *label_warnings(self.labels))
-
-
-def evaluated(
-    place: Place,
-    runs: Sequence[str] | None,
-    *,
-    include_simulated: bool,
-    primary: str = "median",
-    baseline: str = SINGLE,
-    questions: Path | None = None,
-) -> Found:
-    """Evaluate runs of the project on the truths of its tables and question files.
-
-    Raises:
-        ConfigError: A run does not exist or lies in another project.
-        DataError: There is nothing to evaluate, or an item has no truth.
-        IntegrityError: A run's record or predictions are not what was written; run and record are named.
-    """
-    import polars as pl  # noqa: PLC0415 - heavy
-
-    from consilience.experiments.evaluate import evaluate as evaluate_predictions  # noqa: PLC0415 - heavy
-    from consilience.experiments.frozen import read_freeze, truth_deviations  # noqa: PLC0415 - the same
-    from consilience.experiments.predictions import load_baselines, load_runs  # noqa: PLC0415 - the same
-    from consilience.reports.deviations import read_label, telling  # noqa: PLC0415 - the same
-
-    frozen = read_freeze(place.root / "results")
-    head = None if frozen is None else frozen.head
-    names = [_of_project(place, run) for run in runs or ()]
-    loaded = load_runs(place.root / "results", names or None, include_simulated=include_simulated)
-    heads, partial = _checked(place, loaded.run_ids)
-    asked = set(loaded.predictions["item_id"])
-    truth, notes, sources = _truths(place, questions, asked)
-    based = load_baselines(
-        place.root / "results",
-        split=loaded.predictions["split"][0],
-        items=asked,
-        include_simulated=include_simulated,
-    )
-    if frozen is not None:
-        notes += _other_rule(frozen.primary_rules("estimate").values(), primary)
-        notes += truth_deviations(place.root, frozen)
-    labels = [read_label(place.run_folder(run_id), frozen=head) for run_id in loaded.run_ids]
-    return Found(
-        evaluate_predictions(
-            pl.concat([loaded.predictions, based], how="diagonal"), truth, primary=primary, baseline_arm=baseline
-        ),
-        loaded.skipped_simulated,
-        loaded.unfinished,
-        loaded.single_questions,
-        loaded.apart,
-        tuple(notes),
-        tuple(sources),
-        heads,
-        partial,
-        telling(labels, frozen=head),
-        head,
-    )
-
-
-def _other_rule(frozen: Collection[str], primary: str) -> list[str]:
-    if primary in frozen:
-        return []
-    return [f"The primary rule of the freeze is {' or '.join(frozen)}; {primary} is for exploration."]
 
 
 def looked(place: Place, found: Found, *, again: str | None, repeated: bool = False) -> Look | None:
@@ -240,6 +212,7 @@ def looked(place: Place, found: Found, *, again: str | None, repeated: bool = Fa
     from consilience.cli.running import now  # noqa: PLC0415 - heavy
     from consilience.core.canonical import tagged_hash  # noqa: PLC0415 - the same
     from consilience.experiments.looks import COUNTED, LOOKS, Glance, note_look  # noqa: PLC0415 - the same
+    from consilience.experiments.measures import plain  # noqa: PLC0415 - the same
     from consilience.reports.evaluation import main_table, rules_table  # noqa: PLC0415 - the same
 
     result = found.evaluation
@@ -247,7 +220,9 @@ def looked(place: Place, found: Found, *, again: str | None, repeated: bool = Fa
         if again is not None:
             note(f"--again was not needed: {result.split or 'a set of questions'} may be looked at freely")
         return None
-    tables = tagged_hash("tables", [table(result).to_json() for table in (main_table, rules_table)])
+    others = (result.probabilities, result.choices, result.calibration_sha256)
+    shown_too = [plain(one) for one in others if one is not None]
+    tables = tagged_hash("tables", [*(table(result).to_json() for table in (main_table, rules_table)), *shown_too])
     glance = Glance(result.split, result.simulated, result.run_ids, tables)
     path = place.root / "results" / LOOKS
     at = now()
@@ -257,96 +232,41 @@ def looked(place: Place, found: Found, *, again: str | None, repeated: bool = Fa
     return look
 
 
-def _checked(place: Place, run_ids: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return the head of every run and those that are not finished."""
-    from consilience.experiments.verification import verify_run  # noqa: PLC0415 - heavy
+def write_page(
+    place: Place, found: Found, path: Path, *, title: str, look: Look | None = None, folder: Path | None = None
+) -> None:
+    """Write the report page of an evaluation, and which look it shows.
 
-    heads: dict[str, str] = {}
-    partial: list[str] = []
-    for run_id in run_ids:
-        found = verify_run(place.run_folder(run_id))
-        error = found.error()
-        # What is made from the record beside the predictions may be gone: nothing here is read from it.
-        read = [one for one in found.files if not one.derived or one.file == "predictions.parquet"]
-        if error is not None and (read or not found.journal.ok):
-            raise IntegrityError(f"run {run_id}: {error.message}", hint=error.hint)
-        heads[run_id] = found.journal.head or ""
-        partial += [] if found.journal.finished else [run_id]
-    return heads, tuple(partial)
+    Args:
+        place: The project.
+        found: What is shown.
+        path: The page.
+        title: Its heading.
+        look: The look it shows; None for none.
+        folder: Where its tables and figures go; None draws no figures.
+    """
+    import anyio  # noqa: PLC0415 - heavy
 
-
-def _of_project(place: Place, run: str) -> str:
-    folder = place.run_folder(run)
-    if folder.resolve().parent != (place.root / "results" / "runs").resolve():
-        raise ConfigError(f"{folder} is no run of the project {place.root}", hint="Name its project: --project DIR.")
-    return folder.name
-
-
-def _truths(place: Place, questions: Path | None, asked: set[str]) -> tuple[pl.DataFrame, list[str], list[Source]]:
-    """Return ``item_id, truth, cluster`` of the items asked, what must be said of their sources, and these."""
-    import polars as pl  # noqa: PLC0415 - heavy
-
-    from consilience.core.canonical import sha256_hex  # noqa: PLC0415 - the same
-    from consilience.experiments.questions import read_questions  # noqa: PLC0415 - the same
-    from consilience.reports.scope import Source  # noqa: PLC0415 - the same
-    from consilience.valuation.schema import read_analytic, read_manifest  # noqa: PLC0415 - the same
-
-    known: list[pl.DataFrame] = []
-    notes: list[str] = []
-    sources: list[Source] = []
-    for study in (place.project, place.town):
-        if not study.analytic.is_file():
-            continue
-        sales = read_analytic(study.analytic).filter(pl.col("tx_id").is_in(asked))
-        known.append(sales.select(item_id="tx_id", truth="price", cluster="parcel_id"))
-        made = read_manifest(study.analytic)
-        later = made.later_snapshots()
-        if sales.height:
-            sources.append(_source_of(made, sales))
-        if later and sales.height:
-            notes.append(f"These columns are one snapshot later than the sales: {', '.join(later)}.")
-    if questions is not None:
-        items = read_questions(questions)
-        sources.append(Source("questions", questions.name, sha256_hex(questions.read_bytes()), len(items)))
-        rows = [
-            {"item_id": item.question.id, "truth": float(item.truth), "cluster": item.cluster}
-            for item in items
-            if item.truth is not None and not isinstance(item.truth, str)
-        ]
-        known.append(pl.DataFrame(rows, schema={"item_id": pl.String, "truth": pl.Float64, "cluster": pl.String}))
-    if not known:
-        raise DataError(
-            f"there is no truth to compare with: no table in {place.project.analytic}",
-            hint="Build the table the items were drawn from, or give the questions: --questions FILE.jsonl.",
-        )
-    return pl.concat(known).unique(), notes, sources
-
-
-def _source_of(made: Manifest, sales: pl.DataFrame) -> Source:
-    """Return where sales come from, and the places they lie in."""
-    from consilience.reports.scope import Source  # noqa: PLC0415 - heavy
-
-    words = {"region": made.region.region, "municipality": made.region.municipality}
-    places = tuple((word, tuple(sales[column].drop_nulls().unique().sort())) for column, word in words.items())
-    return Source(
-        made.adapter,
-        made.source_file,
-        made.source_sha256,
-        made.rows,
-        made_up=made.adapter == "synthetic",
-        places=places,
-    )
-
-
-def write_page(place: Place, found: Found, path: Path, *, title: str, look: Look | None = None) -> None:
-    """Write the report page of an evaluation, and which look it shows."""
     from consilience.experiments.looks import look_text  # noqa: PLC0415 - heavy
     from consilience.experiments.storage import write_whole  # noqa: PLC0415 - heavy
+    from consilience.reports.exhibits import exhibits  # noqa: PLC0415 - the same
     from consilience.reports.html import render_report  # noqa: PLC0415 - the same
     from consilience.reports.scope import Scope, read_asked  # noqa: PLC0415 - the same
+    from consilience.reports.written import write_report  # noqa: PLC0415 - the same
 
     result = found.evaluation
     scope = Scope(tuple(read_asked(place.run_folder(run_id)) for run_id in found.heads), found.sources)
+    made = anyio.run(
+        partial(
+            exhibits,
+            result,
+            folder_of=place.run_folder,
+            predictions=found.predictions,
+            truth=found.truth,
+            scope=scope,
+            labels=found.labels,
+        )
+    )
     page = render_report(
         result,
         title=title,
@@ -354,6 +274,8 @@ def write_page(place: Place, found: Found, path: Path, *, title: str, look: Look
         simulated=result.simulated,
         scope=scope,
         labels=found.labels,
+        tables=made.tables,
+        drawn=() if folder is None else write_report(made, folder, title=title),
         notes=[*found.notes, *([] if look is None else [f"{look_text(look)}."])],
     )
     write_whole(path, lambda target: target.write_text(page, encoding="utf-8"))

@@ -41,6 +41,7 @@ from consilience.scoring.probability import brier
 
 EXPONENTS: Final = (0.7, 1.5)
 """Bounds of the exponent of odds: validation sets are small, and an extreme one costs most where it is wrong."""
+_SHOWN: Final = 4
 LEAST_QUESTIONS: Final = 30
 """Fewer earlier questions teach no map of probabilities."""
 
@@ -126,8 +127,11 @@ def calibrate(
             maps += [one for one in made if isinstance(one, ProbabilityEntry)]
             refused += [one for one in made if isinstance(one, Refused)]
     if not intervals and not maps:
-        told = "; ".join(f"{one.subject.arm}, {one.what}: {one.reason}" for one in refused) or "nothing was answered"
-        raise PlanError(f"no calibration is kept ({told})", hint="The answers are used as they are.")
+        told = "; ".join(f"{one.subject.arm}, {one.what}: {one.reason}" for one in refused[:_SHOWN])
+        more = f"; and {len(refused) - _SHOWN} more" if len(refused) > _SHOWN else ""
+        raise PlanError(
+            f"no calibration is kept ({told or 'nothing was answered'}{more})", hint="The answers are used as they are."
+        )
     return Calibration(
         package_version=package_version,
         runs=dict(sorted(runs.items())),
@@ -164,7 +168,7 @@ def _intervals(subject: Subject, rows: pl.DataFrame, strata: Strata, judged: Jud
     told = rows.drop_nulls(list(QUANTILES))
     found: list[IntervalEntry | Refused] = []
     for alpha in ENDS:
-        what = f"{1 - alpha:.0%}".replace("%", " % interval")
+        what = f"{100 * (1 - alpha):.0f} % interval"
         earlier, later = _halves(told) if told.height else (told, told)
         if earlier.height < least_rows(alpha) or later.is_empty():
             reason = f"{earlier.height} earlier items; at least {least_rows(alpha)} are needed"

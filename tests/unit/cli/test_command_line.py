@@ -30,6 +30,8 @@ VERBS = [
     ("fit-weights",),
     ("roles",),
     ("evaluate",),
+    ("calibrate",),
+    ("calibrate",),
     ("report",),
     ("score",),
     ("power",),

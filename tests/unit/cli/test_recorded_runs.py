@@ -254,7 +254,7 @@ def test_evaluate_shows_every_arm_with_cost_and_difference(cli: Cli, demo_projec
     assert refused.code == 1
     assert "--include-simulated" in refused.err
     done = cli("evaluate", "--include-simulated", "--project", demo_project)
-    assert done.out.count("(simulated)") == len([*BASELINES, *DEMO_ARMS])
+    assert done.out.count("(simulated)") == 2 * len([*BASELINES, *DEMO_ARMS])  # once more with its coverage
     assert "baseline" in done.out
     found = cli("evaluate", "--include-simulated", "--project", demo_project, "--json").document
     assert [row["arm"] for row in found["arms"]] == sorted([*BASELINES, *DEMO_ARMS])

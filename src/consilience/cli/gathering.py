@@ -1,0 +1,308 @@
+"""What ``evaluate``, ``report`` and ``calibrate`` read: runs that were checked, truths, and what lies beside them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from consilience.cli.place import Place
+from consilience.errors import ConfigError, DataError, IntegrityError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from consilience.experiments.evaluate import Beside
+    from consilience.experiments.evaluation import Evaluation
+    from consilience.reports.deviations import Label
+    from consilience.reports.scope import Source
+    from consilience.valuation.schema import Manifest
+
+SINGLE = "E_single"
+"""The arm that differences are taken from where no other is named."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """An evaluation and what was left out of it.
+
+    Attributes:
+        evaluation: The evaluation.
+        skipped: Simulated runs that were not read.
+        unfinished: Runs without predictions so far.
+        single_questions: Runs of ``ask``, of which no truth is known.
+        apart: Runs that are no arm to compare: repetitions and perturbed evidence.
+        notes: Sentences about the data that every report says.
+        sources: Where the items come from.
+        heads: Head hash of each run's journal, which was checked.
+        partial: Runs read although they are not finished.
+        labels: How each run stands to the freeze; empty where there is nothing to tell.
+        freeze: Head of the freeze there is; None for none.
+        predictions: What was evaluated, baselines among it.
+        truth: Of the items: ``item_id, truth, option, cluster``.
+    """
+
+    evaluation: Evaluation
+    skipped: tuple[str, ...]
+    unfinished: tuple[str, ...]
+    single_questions: tuple[str, ...]
+    apart: tuple[str, ...]
+    notes: tuple[str, ...]
+    sources: tuple[Source, ...]
+    heads: dict[str, str]
+    partial: tuple[str, ...]
+    labels: tuple[Label, ...]
+    freeze: str | None
+    predictions: pl.DataFrame
+    truth: pl.DataFrame
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """What must be said of the data and of runs that did not keep to the protocol."""
+        from consilience.reports.deviations import label_warnings  # noqa: PLC0415 - heavy
+
+        return (*self.notes, *label_warnings(self.labels))
+
+
+def evaluated(
+    place: Place,
+    runs: Sequence[str] | None,
+    *,
+    include_simulated: bool,
+    primary: str = "median",
+    baseline: str = SINGLE,
+    questions: Path | None = None,
+    calibration: Path | None = None,
+) -> Found:
+    """Evaluate runs of the project on the truths of its tables and question files.
+
+    Args:
+        place: The project.
+        runs: Their ids; None reads all. Repetitions tell how much a run differs from itself.
+        include_simulated: Read simulated and synthetic runs, too.
+        primary: Aggregation rule of numbers.
+        baseline: Arm that differences are taken from.
+        questions: JSONL file that holds truths.
+        calibration: A frozen calibration; None leaves answers as they are.
+
+    Raises:
+        ConfigError: A run does not exist or lies in another project.
+        DataError: There is nothing to evaluate, or an item has no truth.
+        IntegrityError: A run's record or predictions are not what was written; run and record are named.
+    """
+    import polars as pl  # noqa: PLC0415 - heavy
+
+    from consilience.experiments.evaluate import evaluate as evaluate_predictions  # noqa: PLC0415 - heavy
+    from consilience.experiments.frozen import read_freeze, truth_deviations  # noqa: PLC0415 - the same
+    from consilience.experiments.predictions import load_baselines, load_runs  # noqa: PLC0415 - the same
+    from consilience.reports.deviations import read_label, telling  # noqa: PLC0415 - the same
+
+    frozen = read_freeze(place.root / "results")
+    head = None if frozen is None else frozen.head
+    names, again = _first_runs(place, [_of_project(place, run) for run in runs or ()])
+    loaded = load_runs(place.root / "results", names or None, include_simulated=include_simulated)
+    heads, unfinished = checked(place, loaded.run_ids)
+    asked = set(loaded.predictions["item_id"])
+    truth, notes, sources = truths_of(place, questions, asked)
+    again += repeated(place, loaded.apart)
+    based = load_baselines(
+        place.root / "results",
+        split=loaded.predictions["split"][0],
+        items=asked,
+        include_simulated=include_simulated,
+    )
+    if frozen is not None:
+        notes += _other_rule(frozen.primary_rules("estimate").values(), primary)
+        notes += truth_deviations(place.root, frozen)
+    labels = [read_label(place.run_folder(run_id), frozen=head) for run_id in loaded.run_ids]
+    predictions = pl.concat([loaded.predictions, based], how="diagonal")
+    beside = _beside(place, loaded.predictions, again, truth=truth, calibration=calibration)
+    result = evaluate_predictions(predictions, truth, primary=primary, baseline_arm=baseline, beside=beside)
+    return Found(
+        result,
+        loaded.skipped_simulated,
+        loaded.unfinished,
+        loaded.single_questions,
+        tuple(run for run in loaded.apart if run not in again),
+        tuple(notes),
+        tuple(sources),
+        heads,
+        unfinished,
+        telling(labels, frozen=head),
+        head,
+        predictions,
+        truth,
+    )
+
+
+def _first_runs(place: Place, named: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the runs that ask for the first time, and those that only repeat; alone, these are runs like others."""
+    again = repeated(place, named)
+    first = [run for run in named if run not in again]
+    return (first, again) if first else (again, [])
+
+
+def repeated(place: Place, run_ids: Sequence[str]) -> list[str]:
+    """Return the runs that ask some items again, as they were asked."""
+    from consilience.experiments.predictions import PERTURBED  # noqa: PLC0415 - heavy
+    from consilience.experiments.protocol import read_frozen  # noqa: PLC0415 - the same
+
+    begun = [run for run in run_ids if (place.run_folder(run) / "protocol.json").is_file()]
+    plans = {run: read_frozen(place.run_folder(run)).plan for run in begun}
+    return [run for run, plan in plans.items() if plan.replicate and plan.treatment.evidence != PERTURBED]
+
+
+def _beside(
+    place: Place, predictions: pl.DataFrame, again: Sequence[str], *, truth: pl.DataFrame, calibration: Path | None
+) -> Beside:
+    """Return what is known of the runs beside their predictions."""
+    import anyio  # noqa: PLC0415 - heavy
+    import polars as pl  # noqa: PLC0415 - the same
+
+    from consilience.experiments.calibrations import load_calibration  # noqa: PLC0415 - the same
+    from consilience.experiments.evaluate import Beside  # noqa: PLC0415 - the same
+    from consilience.experiments.panel_scores import told_panel  # noqa: PLC0415 - the same
+    from consilience.experiments.predictions import read_predictions  # noqa: PLC0415 - the same
+    from consilience.experiments.protocol import read_frozen  # noqa: PLC0415 - the same
+
+    run_ids = predictions["run_id"].unique().sort().to_list()
+    known = truths_by_item(truth)
+    folders = [place.run_folder(run_id) for run_id in run_ids]
+    panels = [one for folder in folders for one in anyio.run(partial(told_panel, folder, truths=known))]
+    paths = {run: place.run_folder(run) / "predictions.parquet" for run in again}
+    finished = [run for run in again if paths[run].is_file()]
+    checked(place, finished)
+    frames = [read_predictions(paths[run]) for run in finished]
+    kept = [
+        frame.filter(pl.col("arm").is_in(predictions["arm"].unique()))
+        for frame in frames
+        if frame["split"].unique().to_list() == predictions["split"].unique().to_list()
+    ]
+    return Beside(
+        strata=strata_of(place, predictions),
+        panels=tuple(panels),
+        levels={run_id: read_frozen(folder).plan.levels for run_id, folder in zip(run_ids, folders, strict=True)},
+        repetitions=pl.concat(kept, how="diagonal") if kept else None,
+        calibration=None if calibration is None else load_calibration(calibration),
+    )
+
+
+def strata_of(place: Place, predictions: pl.DataFrame) -> dict[str, dict[str, str]]:
+    """Return the groups of every item, as its packet in the first of its runs says."""
+    import polars as pl  # noqa: PLC0415 - heavy
+
+    first = predictions.group_by("item_id").agg(run=pl.col("run_id").min())
+    found: dict[str, dict[str, str]] = {}
+    for item, run_id in first.sort("item_id").iter_rows():
+        path = place.run_folder(run_id) / "packets" / f"{item}.json"
+        if path.is_file():
+            found[item] = json.loads(path.read_bytes())["strata"]
+    return found
+
+
+def truths_by_item(truth: pl.DataFrame) -> dict[str, float | str]:
+    """Return the truth of every item that has one: a number, or the id of an option."""
+    pairs = truth.select("item_id", "truth", "option").iter_rows()
+    return {
+        item: option if number is None else number for item, number, option in pairs if (number, option) != (None, None)
+    }
+
+
+def _other_rule(frozen: Collection[str], primary: str) -> list[str]:
+    if primary in frozen:
+        return []
+    return [f"The primary rule of the freeze is {' or '.join(frozen)}; {primary} is for exploration."]
+
+
+def checked(place: Place, run_ids: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return the head of every run and those that are not finished."""
+    from consilience.experiments.verification import verify_run  # noqa: PLC0415 - heavy
+
+    heads: dict[str, str] = {}
+    partial: list[str] = []
+    for run_id in run_ids:
+        found = verify_run(place.run_folder(run_id))
+        error = found.error()
+        # What is made from the record beside the predictions may be gone: nothing here is read from it.
+        read = [one for one in found.files if not one.derived or one.file == "predictions.parquet"]
+        if error is not None and (read or not found.journal.ok):
+            raise IntegrityError(f"run {run_id}: {error.message}", hint=error.hint)
+        heads[run_id] = found.journal.head or ""
+        partial += [] if found.journal.finished else [run_id]
+    return heads, tuple(partial)
+
+
+def _of_project(place: Place, run: str) -> str:
+    folder = place.run_folder(run)
+    if folder.resolve().parent != (place.root / "results" / "runs").resolve():
+        raise ConfigError(f"{folder} is no run of the project {place.root}", hint="Name its project: --project DIR.")
+    return folder.name
+
+
+def truths_of(place: Place, questions: Path | None, asked: set[str]) -> tuple[pl.DataFrame, list[str], list[Source]]:
+    """Return ``item_id, truth, option, cluster`` of the items asked, what must be said of their sources, and these."""
+    import polars as pl  # noqa: PLC0415 - heavy
+
+    from consilience.core.canonical import sha256_hex  # noqa: PLC0415 - the same
+    from consilience.experiments.questions import read_questions  # noqa: PLC0415 - the same
+    from consilience.reports.scope import Source  # noqa: PLC0415 - the same
+    from consilience.valuation.schema import read_analytic, read_manifest  # noqa: PLC0415 - the same
+
+    known: list[pl.DataFrame] = []
+    notes: list[str] = []
+    sources: list[Source] = []
+    for study in (place.project, place.town):
+        if not study.analytic.is_file():
+            continue
+        sales = read_analytic(study.analytic).filter(pl.col("tx_id").is_in(asked))
+        known.append(
+            sales.select(item_id="tx_id", truth="price", option=None, cluster="parcel_id").cast({"option": pl.String})
+        )
+        made = read_manifest(study.analytic)
+        later = made.later_snapshots()
+        if sales.height:
+            sources.append(_source_of(made, sales))
+        if later and sales.height:
+            notes.append(f"These columns are one snapshot later than the sales: {', '.join(later)}.")
+    if questions is not None:
+        items = read_questions(questions)
+        sources.append(Source("questions", questions.name, sha256_hex(questions.read_bytes()), len(items)))
+        rows = [
+            {
+                "item_id": item.question.id,
+                "truth": None if isinstance(item.truth, str) else float(item.truth),
+                "option": item.truth if isinstance(item.truth, str) else None,
+                "cluster": item.cluster,
+            }
+            for item in items
+            if item.truth is not None
+        ]
+        texts = dict.fromkeys(("item_id", "option", "cluster"), pl.String)
+        known.append(
+            pl.DataFrame(rows, schema=texts | {"truth": pl.Float64}).select("item_id", "truth", "option", "cluster")
+        )
+    if not known:
+        raise DataError(
+            f"there is no truth to compare with: no table in {place.project.analytic}",
+            hint="Build the table the items were drawn from, or give the questions: --questions FILE.jsonl.",
+        )
+    return pl.concat(known).unique(), notes, sources
+
+
+def _source_of(made: Manifest, sales: pl.DataFrame) -> Source:
+    """Return where sales come from, and the places they lie in."""
+    from consilience.reports.scope import Source  # noqa: PLC0415 - heavy
+
+    words = {"region": made.region.region, "municipality": made.region.municipality}
+    places = tuple((word, tuple(sales[column].drop_nulls().unique().sort())) for column, word in words.items())
+    return Source(
+        made.adapter,
+        made.source_file,
+        made.source_sha256,
+        made.rows,
+        made_up=made.adapter == "synthetic",
+        places=places,
+    )

@@ -1,0 +1,127 @@
+"""``evaluate`` of every kind of answer, with repetitions, and ``calibrate`` before it."""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+from cli_cases import Cli, question, run_of
+
+KINDS: dict[str, tuple[dict[str, Any], Any]] = {
+    "probability": ({"kind": "probability"}, 1),
+    "choice": ({"kind": "choice", "options": [{"id": "a", "label": "A"}, {"id": "b", "label": "B"}]}, "a"),
+    "estimate": ({"kind": "estimate", "scale": "log", "unit": "EUR"}, 100.0),
+}
+
+
+def mixed(path: Path) -> Path:
+    """Write two questions of each kind."""
+    lines = []
+    for number in range(2):
+        for kind, (asked, truth) in KINDS.items():
+            told = question(number) | {"truth": truth}
+            name = f"{kind}-{number}"
+            told["question"] = {"id": name, "text": "What?"} | asked
+            told["packet"] |= {"item_id": name}
+            lines.append(json.dumps(told) + "\n")
+    path.write_text("".join(lines))
+    return path
+
+
+def dated(path: Path, *, year: int, n: int = 60) -> Path:
+    """Write estimates of which the evidence tells less than it seems to: truths lie far around it."""
+    lines = []
+    for number in range(n):
+        told = question(number)
+        item = f"q{year}-{number:02d}"
+        told["question"]["id"] = told["packet"]["item_id"] = item
+        told["packet"]["cutoff"] = (date(year, 1, 1) + timedelta(days=number)).isoformat()
+        told["truth"] = (91 + 7 * number) * math.exp(0.8 * math.sin(number * 12.9))
+        lines.append(json.dumps(told) + "\n")
+    path.write_text("".join(lines))
+    return path
+
+
+def test_every_kind_of_answer_is_scored_apart(cli: Cli, tmp_path: Path) -> None:
+    questions = mixed(tmp_path / "questions.jsonl")
+    for arm in ("E_single", "F_independent"):
+        assert cli("run-arm", "--arm", arm, "--questions", questions, "--project", tmp_path).code == 0
+    command = ("evaluate", "--include-simulated", "--questions", questions, "--project", tmp_path)
+    told = cli(*command, "--json").document
+    assert [row["n_items"] for row in told["arms"]] == [2, 2]
+    assert {row["arm"] for row in told["probabilities"]["results"]} == {"E_single", "F_independent"}
+    chosen = {(row["arm"], row["primary"]): row for row in told["choices"]["results"]}
+    assert chosen["F_independent", True]["n"] == 2
+    shown = cli(*command).out
+    for word in ("MdAPE", "Brier", "Accuracy"):
+        assert word in shown
+
+
+def test_the_document_holds_the_whole_evaluation(cli: Cli, demo_project: Path) -> None:
+    command = ("evaluate", "--include-simulated", "--project", demo_project)
+    told = cli(*command, "--json").document
+    declared = {(row["arm"], row["against"]): row for row in told["contrasts"]["declared"]}
+    assert declared["G_debate_r2", "J_single_matched.G_debate_r2"]["matched"] == "own"
+    assert declared["F_independent", "D_avm"]["holm"] >= declared["F_independent", "D_avm"]["p"]
+    assert {row["stratum"] for row in told["strata"]} >= {"property_class", "price_tercile", "radius_km", "prior_sale"}
+    assert {row["arm"] for row in told["panels"]} == {"F_independent", "G_debate_r2", "H_skeptic_r2", "I_placebo_r2"}
+    assert all(row["rounds"][0]["member_error"] > 0 for row in told["panels"])
+    assert [row["arm"] for row in told["scores"]] == [row["arm"] for row in told["arms"]]
+    assert all(row["intervals"]["wis"]["low"] is not None for row in told["scores"])
+    shown = cli(*command).out
+    for word in ("G_debate_r2 − J_single_matched.G_debate_r2", "Holm", "WIS5", "other pairs compared for exploration"):
+        assert word in shown
+
+
+def test_repetitions_are_no_arms_but_tell_how_much_a_run_differs(cli: Cli, demo_project: Path) -> None:
+    single = run_of(demo_project, "E_single")
+    plan = json.loads((demo_project / "results" / "runs" / single / "protocol.json").read_bytes())["plan"]
+    again = ("--committee", plan["committee"], "--seed", plan["seed"], "--replicate", 1, "--project", demo_project)
+    made = cli("run-arm", "--arm", "E_single", "--split", "validation", "--n", 24, *again, "--json").document
+    asked = ("evaluate", "--include-simulated", "--project", demo_project, "--json")
+    for runs in ((), (single, made["run_id"])):
+        told = cli(*asked, *runs).document
+        assert [row["arm"] for row in told["run_to_run"]] == ["E_single"]
+        assert told["run_to_run"][0]["n_items"] == 3
+        assert told["run_to_run"][0]["components"]["within"] >= 0
+        assert made["run_id"] not in [*told["run_ids"], *told["apart"]]
+    alone = cli(*asked, made["run_id"]).document
+    assert [row["n_items"] for row in alone["arms"] if row["arm"] == "E_single"] == [3]
+
+
+def test_intervals_are_calibrated_on_validation_and_applied_to_later_items_only(cli: Cli, tmp_path: Path) -> None:
+    early, late = dated(tmp_path / "early.jsonl", year=2024), dated(tmp_path / "late.jsonl", year=2025)
+    where = ("--project", tmp_path)
+
+    def run(questions: Path, split: str) -> str:
+        asked = ("run-arm", "--arm", "E_single", "--questions", questions, "--split", split, *where, "--json")
+        name: str = cli(*asked).document["run_id"]
+        return name
+
+    fitted, later = run(early, "validation"), run(late, "test")
+    made = cli("calibrate", fitted, "--questions", early, *where, "--json")
+    assert (made.code, made.err) == (0, "")
+    path = tmp_path / "results" / "calibration.json"
+    assert json.loads(path.read_bytes())["sha256"] == made.document["sha256"]
+    assert [one["cqr"]["alpha"] for one in made.document["intervals"]] == [0.5, 0.1]
+    again = cli("calibrate", fitted, "--questions", early, *where)
+    assert "90 % interval" in again.out
+    assert "it is applied to later splits only" in again.out
+
+    asked = ("evaluate", later, "--questions", late, "--include-simulated", "--calibration", path, *where)
+    shown = cli(*asked)
+    assert "as stated" in shown.out
+    assert "calibrated" in shown.out
+    told = cli(*asked, "--json").document
+    (arm,) = told["scores"]
+    assert arm["calibrated"]["coverage90"]["value"] > arm["intervals"]["coverage90"]["value"]
+    assert told["calibration_sha256"] == made.document["sha256"]
+    inside = cli("evaluate", fitted, "--questions", early, "--include-simulated", "--calibration", path, *where)
+    assert inside.code == 2
+    assert "in-sample use" in inside.err
+    refused = cli("calibrate", later, "--questions", late, *where)
+    assert refused.code == 2
+    assert "calibrations are fitted on validation" in refused.err
