@@ -14,6 +14,8 @@ from consilience.experiments.measures import Recorded
 
 SINGLE: Final = "J_single_matched"
 _CONTROL: Final = "control_"
+_FIRST: Final = "F_independent"
+"""Where no single agent is matched to an arm itself, the one matched to this arm stands in."""
 
 Matched = Literal["own", "other", "unmatched"]
 
@@ -71,12 +73,13 @@ def family(labels: Collection[str], *, models: Collection[str] = ()) -> tuple[li
         >>> missing[0].reason
         'no run of G_debate'
     """
+    here = _Here.of(labels, models)
     found: dict[tuple[str, str], Pair] = {}
     missing: list[Missing] = []
     for contrast in FAMILY:
-        made = list(_pairs(contrast, sorted(labels), models))
+        made = list(_pairs(contrast, here))
         if not made:
-            missing.append(Missing(contrast.arm, contrast.against, contrast.asks, _why(contrast, labels)))
+            missing.append(Missing(contrast.arm, contrast.against, contrast.asks, _why(contrast, here)))
         for pair in made:
             known = found.get((pair.arm, pair.against))
             asks = (*(() if known is None else known.asks), contrast.asks)
@@ -84,45 +87,64 @@ def family(labels: Collection[str], *, models: Collection[str] = ()) -> tuple[li
     return list(found.values()), tuple(missing)
 
 
-def _pairs(contrast: Contrast, labels: Collection[str], models: Collection[str]) -> Iterator[Pair]:
-    for arm in _every(labels, models) if contrast.arm == EVERY_ARM else _label(contrast.arm, labels):
+@dataclass(frozen=True)
+class _Here:
+    """The arms at hand.
+
+    Attributes:
+        labels: Their labels, sorted.
+        models: Those without a language model.
+        declared: Label of every declared arm under its declared rounds, by name.
+    """
+
+    labels: tuple[str, ...]
+    models: frozenset[str]
+    declared: dict[str, str]
+
+    @classmethod
+    def of(cls, labels: Collection[str], models: Collection[str]) -> _Here:
+        declared = load_packaged("configs/treatments.yaml", Treatments).treatments
+        names = {name: arm_label(name, one.make_protocol()) for name, one in declared.items()}
+        return cls(tuple(sorted(labels)), frozenset(models), names)
+
+    def label(self, name: str) -> list[str]:
+        """Return the label of a declared arm, in a list; an empty one where it is not at hand."""
+        label = self.declared.get(name, name)
+        if label in self.labels:
+            return [label]
+        rounds = [one for one in self.labels if re.fullmatch(rf"{re.escape(name)}_r\d+", one)]
+        return rounds if len(rounds) == 1 else []
+
+    def every(self) -> list[str]:
+        """Return the labels of all declared arms that ask a language model, but for controls."""
+        every = {label for name in self.declared if not name.startswith(_CONTROL) for label in self.label(name)}
+        every |= {label for label in self.labels if label.startswith(f"{SINGLE}.")}
+        return sorted(every - self.models)
+
+
+def _pairs(contrast: Contrast, here: _Here) -> Iterator[Pair]:
+    for arm in here.every() if contrast.arm == EVERY_ARM else here.label(contrast.arm):
         if contrast.against == OWN_SINGLE:
             own = f"{SINGLE}.{arm}"
-            if own in labels:
+            if own in here.labels:
                 yield Pair(arm, own, matched="own")
         elif contrast.against == SINGLE:
-            yield from _single(arm, labels)
+            yield from _single(arm, here.labels)
         else:
-            yield from (Pair(arm, other) for other in _label(contrast.against, labels) if other != arm)
+            yield from (Pair(arm, other) for other in here.label(contrast.against) if other != arm)
 
 
 def _single(arm: str, labels: Collection[str]) -> Iterator[Pair]:
     matched: dict[str, Matched] = {f"{SINGLE}.{arm}": "own", SINGLE: "unmatched"}
-    others: list[str] = sorted(label for label in labels if label.startswith(f"{SINGLE}."))
+    first = f"{SINGLE}.{_FIRST}"
+    others = sorted((label for label in labels if label.startswith(f"{SINGLE}.")), key=lambda one: (one != first, one))
     matched |= {label: "other" for label in others if label not in matched}
     best = next((label for label in matched if label in labels), None)
     if best is not None:
         yield Pair(arm, best, matched=matched[best])
 
 
-def _label(name: str, labels: Collection[str]) -> list[str]:
-    """Return the label of a declared arm among those at hand, in a list; an empty one where it is not there."""
-    declared = load_packaged("configs/treatments.yaml", Treatments).treatments
-    label = arm_label(name, declared[name].make_protocol()) if name in declared else name
-    if label in labels:
-        return [label]
-    rounds = [one for one in labels if re.fullmatch(rf"{re.escape(name)}_r\d+", one)]
-    return rounds if len(rounds) == 1 else []
-
-
-def _every(labels: Collection[str], models: Collection[str]) -> list[str]:
-    declared = load_packaged("configs/treatments.yaml", Treatments).treatments
-    every = {label for name in declared if not name.startswith(_CONTROL) for label in _label(name, labels)}
-    every |= {label for label in labels if label.startswith(f"{SINGLE}.")}
-    return sorted(every - set(models))
-
-
-def _why(contrast: Contrast, labels: Collection[str]) -> str:
-    if contrast.arm != EVERY_ARM and not _label(contrast.arm, labels):
+def _why(contrast: Contrast, here: _Here) -> str:
+    if contrast.arm != EVERY_ARM and not here.label(contrast.arm):
         return f"no run of {contrast.arm}"
     return f"no run of {contrast.against}"

@@ -76,6 +76,19 @@ def test_the_document_holds_the_whole_evaluation(cli: Cli, demo_project: Path) -
         assert word in shown
 
 
+def test_errors_of_a_panel_on_a_judged_split_are_worked_out_when_it_is_looked_at(cli: Cli, tmp_path: Path) -> None:
+    for arm in ("E_single", "F_independent"):
+        asked = ("run-arm", "--arm", arm, "--synthetic", "--split", "test", "--n", 3, "--project", tmp_path)
+        assert cli(*asked).code == 0
+    panel = run_of(tmp_path, "F_independent")
+    manifest = json.loads((tmp_path / "results" / "runs" / panel / "manifest.json").read_bytes())
+    assert manifest["panel"]["families"][0]["rounds"][0]["crowd"] is None
+    told = cli("evaluate", "--include-simulated", "--project", tmp_path, "--json").document
+    (row,) = told["panels"]
+    assert row["rounds"][0]["member_error"] >= row["rounds"][0]["mean_error"] > 0
+    assert row["faithfulness"][0]["answers"] == 36
+
+
 def test_repetitions_are_no_arms_but_tell_how_much_a_run_differs(cli: Cli, demo_project: Path) -> None:
     single = run_of(demo_project, "E_single")
     plan = json.loads((demo_project / "results" / "runs" / single / "protocol.json").read_bytes())["plan"]
