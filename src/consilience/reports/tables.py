@@ -1,10 +1,11 @@
-"""Tables in Markdown, HTML, CSV and JSON from one source: records hold the numbers, columns say how to show them."""
+"""Tables in Markdown, HTML, LaTeX, CSV and JSON from one source: records hold numbers, columns say how to show them."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
+import re
 import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,6 +16,32 @@ Record = Mapping[str, Value]
 
 ABSENT = "–"
 _NARROW = "\N{NO-BREAK SPACE}"
+_LATEX = str.maketrans(
+    {
+        **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "[": "{[}",  # behind a row's end it would be read as a length
+        "]": "{]}",
+        _NARROW: "~",
+        "−": "$-$",
+        "±": r"$\pm$",
+        "×": r"$\times$",
+        "–": "--",
+        "…": r"\ldots{}",
+        "“": "``",
+        "”": "''",
+        "’": "'",
+        "→": r"$\to$",
+        "α": r"$\alpha$",
+        "λ": r"$\lambda$",
+        "≤": r"$\le$",
+        "≥": r"$\ge$",
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -63,14 +90,23 @@ class Table:
         lines = [f"| {' | '.join(row)} |" for row in (head, rule, *body)]
         return "\n".join([*lines, "", _markdown(self.caption), ""])
 
-    def to_html(self) -> str:
-        """Return a ``<table>``; every cell carries its heading in ``data-label``, for narrow screens."""
+    def to_html(self, *, breaking: bool = False) -> str:
+        """Return a ``<table>``; every cell carries its heading in ``data-label``, for narrow screens.
+
+        Args:
+            breaking: Names may go on in the next line behind an underscore or point.
+        """
         labels = [escape(plain(column.label)).replace(" %", f"{_NARROW}%") for column in self.columns]
         kinds = [' class="num"' if column.numeric else "" for column in self.columns]
         head = "".join(f'<th scope="col"{kind}>{label}</th>' for label, kind in zip(labels, kinds, strict=True))
         body = []
         for row in self.cells():
-            first, *rest = (escape(cell) for cell in row)
+            first, *rest = (
+                re.sub(r"(?<=\w[_.])(?=[^\W\d])", "<wbr>", escape(cell))
+                if breaking and not column.numeric
+                else escape(cell)
+                for cell, column in zip(row, self.columns, strict=True)
+            )
             cells = "".join(
                 f'<td data-label="{label}"{kind}>{cell}</td>'
                 for label, kind, cell in zip(labels[1:], kinds[1:], rest, strict=True)
@@ -79,6 +115,34 @@ class Table:
         caption = escape(plain(self.caption))
         head = f"<table><caption>{caption}</caption>\n<thead><tr>{head}</tr></thead>"
         return "\n".join([head, "<tbody>", *body, "</tbody></table>"])
+
+    def to_latex(self, *, label: str) -> str:
+        r"""Return a ``table`` with rules of booktabs, shrunk to the line; no sign of any text acts as a command.
+
+        Args:
+            label: What ``\ref`` calls it: letters, digits, colons and hyphens.
+        """
+        columns = "".join("r" if column.numeric else "l" for column in self.columns)
+        head = [f"\\textbf{{{latex(column.label)}}}" for column in self.columns]
+        rows = [" & ".join(map(latex, row)) + r" \\" for row in self.cells()]
+        return "\n".join(
+            [
+                r"\begin{table}[htbp]",
+                r"\centering\footnotesize",
+                f"\\caption{{{latex(self.caption)}}}",
+                f"\\label{{{label}}}",
+                r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
+                f"\\begin{{tabular}}{{@{{}}{columns}@{{}}}}",
+                r"\toprule",
+                " & ".join(head) + r" \\",
+                r"\midrule",
+                *rows,
+                r"\bottomrule",
+                r"\end{tabular}}",
+                r"\end{table}",
+                "",
+            ]
+        )
 
     def to_csv(self) -> str:
         """Return all fields of the records; an unknown value is an empty cell."""
@@ -103,6 +167,26 @@ def plain(text: str) -> str:
         'a\\u001b[31m\\u202eb'
     """
     return "".join(f"\\u{ord(c):04x}" if unicodedata.category(c) in {"Cc", "Cf", "Cs"} else c for c in text)
+
+
+def latex(text: str) -> str:
+    r"""Return a text as LaTeX prints it.
+
+    Example:
+        >>> latex("50 % of G_1")
+        '50 \\% of G\\_1'
+    """
+    return plain(text).translate(_LATEX)
+
+
+def between(text: str, low: str | None, high: str | None) -> str:
+    r"""Return a number with the ends of its interval, which no line break splits, where there are any.
+
+    Example:
+        >>> between("0.5", "0.4", "0.6"), between("0.5", None, None)
+        ('0.5 [0.4,\xa00.6]', '0.5')
+    """
+    return text if low is None or high is None else f"{text} [{low},{_NARROW}{high}]"
 
 
 def percent(value: float | None, digits: int = 1) -> str:
