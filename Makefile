@@ -6,13 +6,16 @@ READY := $(VENV)/.ready
 # Newest first; each is tried by running it, since a launcher may stand for an interpreter that is not there.
 PYTHONS := python3.13 python3.12 python3.11 python3 python
 WORKERS ?= 2
+STUDY ?= results/study
+IN_STUDY = $(BIN)/consilience --project $(STUDY)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env demo test test-slow check bench lock
+.PHONY: help env demo all study paper test test-slow check bench lock
 
 help:
 	@echo "make demo       the whole thing offline, on a synthetic town"
+	@echo "make all        tests, then a simulated study from raw sales to the paper, in $(STUDY)"
 	@echo "make test       the fast tests and every documented example"
 	@echo "make test-slow  kill campaign, coverage studies, whole data sets"
 	@echo "make check      formatting, lint, types, direction of imports"
@@ -23,6 +26,29 @@ env: $(READY)
 
 demo: $(READY)
 	$(BIN)/consilience demo
+
+# Tests, then every step of a study in order: each goes on where it stopped.
+all: test
+	$(MAKE) paper
+
+study: $(READY)
+	mkdir -p $(STUDY)
+	$(IN_STUDY) data synth --output $(STUDY)/data/raw/town.csv
+	$(IN_STUDY) data build --adapter synthetic --input $(STUDY)/data/raw/town.csv
+	$(IN_STUDY) data splits
+	$(IN_STUDY) data subsample
+	$(IN_STUDY) baselines predict --arm A_hedonic --arm A2_adjusted_comps --arm B_hierarchical --arm C_boosting --arm D_avm
+	$(IN_STUDY) grid examples/study.yaml
+	$(IN_STUDY) evaluate --include-simulated
+	$(IN_STUDY) report --include-simulated --title "A simulated study"
+
+# The source always; the PDF where a compiler of LaTeX is.
+paper: study
+	@cd $(STUDY)/results/report && \
+	if command -v tectonic >/dev/null; then tectonic paper.tex; \
+	elif command -v latexmk >/dev/null; then latexmk -pdf -interaction=nonstopmode paper.tex; \
+	elif command -v pdflatex >/dev/null; then pdflatex -interaction=nonstopmode paper.tex && pdflatex -interaction=nonstopmode paper.tex; \
+	else echo "no compiler of LaTeX here: the source is $(STUDY)/results/report/paper.tex"; fi
 
 test: $(READY)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --doctest-modules src tests
