@@ -141,6 +141,7 @@ def test_live_without_a_key_fails_before_any_work_and_says_what_to_set(
     assert (fake.hits, place.showing()) == ((), [])
 
 
+@pytest.mark.slow
 def test_a_servers_own_key_is_named_and_asked_for(place: Place, fake: FakeServer) -> None:
     config = place.folder / "consilience.yaml"
     config.write_text(SERVER.replace("BASE", fake.openai_base_url), encoding="utf-8")

@@ -25,6 +25,9 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 OFFLINE = ("howto-own-sales.md", "howto-questions.md", "howto-panels.md", "howto-arms.md", "howto-baselines.md")
 
+LONG = ("howto-arms.md", "howto-baselines.md")
+"""Of these; they run many arms, or fit several models."""
+
 
 def blocks(document: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", document.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
@@ -38,7 +41,9 @@ def commands(document: Path) -> Iterator[list[str]]:
                 yield words
 
 
-@pytest.mark.parametrize("name", OFFLINE)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in OFFLINE]
+)
 def test_the_commands_of_a_how_to_run(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

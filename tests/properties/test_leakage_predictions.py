@@ -29,6 +29,8 @@ from leak_cases import (
     repriced,
 )
 
+pytestmark = pytest.mark.slow
+
 FITTED = [entry for entry in BASELINES if entry.name != "X_import"]  # what is imported is fitted elsewhere
 
 

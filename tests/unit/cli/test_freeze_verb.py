@@ -118,6 +118,7 @@ def test_looks_before_a_freeze_are_noted_and_those_at_validation_are_not(cli: Cl
     assert "ran before the freeze" in seen.out
 
 
+@pytest.mark.slow
 def test_validation_is_looked_at_freely(cli: Cli, demo_project: Path) -> None:
     for _ in range(2):
         told = cli("evaluate", "--include-simulated", "--project", demo_project, "--json").document
@@ -146,6 +147,7 @@ def test_a_run_told_otherwise_than_the_freeze_is_labelled(cli: Cli, project: Pat
     assert "protocol deviation" not in asked.err
 
 
+@pytest.mark.slow
 def test_changed_truths_are_named_by_check_and_beside_the_tables(cli: Cli, demo_project: Path) -> None:
     where = ("--project", demo_project)
     told = ("--include-simulated", *where)

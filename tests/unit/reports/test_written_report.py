@@ -27,6 +27,8 @@ from consilience.reports.scope import Scope
 from consilience.reports.tables import Column, Table
 from consilience.reports.written import CONTENTS, PAPER, write_report
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = 'F_<script>alert("1")</script>\u202e$\\input{x}'
 ITEMS = [f"i{k:02d}" for k in range(24)]
 TRUTH = {item: 100_000.0 + 4_000.0 * k for k, item in enumerate(ITEMS)}

@@ -41,6 +41,7 @@ def rejections(seeds: range, sales: int) -> int:
     return rejected
 
 
+@pytest.mark.slow
 def test_the_planted_prices_are_recovered() -> None:
     assert rejections(range(10), 3_000) <= 1
 

@@ -177,6 +177,7 @@ def test_without_sales_there_is_no_model(matrix: FeatureMatrix) -> None:
         Hierarchical().fit(matrix.part("train"), empty)
 
 
+@pytest.mark.slow
 @pytest.mark.shared_data
 def test_seattle_resales_are_valued_better_than_by_prior_price_and_index(shared: Path) -> None:
     table = build(ADAPTERS["seattle"], shared / "data" / "avm" / "seattle_sales_2010_2016.parquet").frame
@@ -194,6 +195,7 @@ def test_seattle_resales_are_valued_better_than_by_prior_price_and_index(shared:
     assert ape(ours, log_price) < ape(theirs, log_price)
 
 
+@pytest.mark.slow
 @pytest.mark.shared_data
 def test_king_county_is_valued_as_well_as_by_a_hedonic(shared: Path) -> None:
     table = build(ADAPTERS["king_county"], shared / "data" / "avm" / "king_county_2014_2015.parquet").frame
