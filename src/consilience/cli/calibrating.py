@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from consilience.cli.console import Grid, counted, number, show
-from consilience.cli.gathering import checked, strata_of, truths_of
+from consilience.cli.gathering import checked, strata_of
 from consilience.cli.place import Json, place_of, titled
+from consilience.cli.truths import truths_of
 from consilience.errors import DataError
 
 if TYPE_CHECKING:
@@ -32,8 +33,9 @@ def calibrate(
     to later splits with evaluate --calibration FILE.
     """
     import consilience  # noqa: PLC0415 - reads the installed distribution
+    from consilience.experiments.artefact import write_artefact  # noqa: PLC0415 - heavy
     from consilience.experiments.calibrating import calibrate as calibrated  # noqa: PLC0415 - heavy
-    from consilience.experiments.calibrations import FILE, write_calibration  # noqa: PLC0415 - the same
+    from consilience.experiments.calibrations import FILE  # noqa: PLC0415 - the same
     from consilience.experiments.predictions import load_runs  # noqa: PLC0415 - the same
 
     place = place_of(context)
@@ -52,7 +54,7 @@ def calibrate(
         primary=primary,
     )
     path = out or place.root / "results" / FILE
-    write_calibration(made, path)
+    write_artefact(made, path)
     show(
         {**made.model_dump(mode="json"), "file": str(path), "calls": 0},
         Grid(("arm", "what", "kept", "fitted", "judged", "gain", "95 %"), tuple(_rows(made)), words=3),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 import typer
 
 from consilience.cli.console import Grid, counted, number, show
-from consilience.cli.place import Json, Place, place_of, titled
+from consilience.cli.place import Json, place_of, titled
+from consilience.cli.truths import numbers_of
 from consilience.errors import ConfigError
 from consilience.registry import nearest
 
@@ -37,19 +38,20 @@ def fit_weights(
 
     import consilience  # noqa: PLC0415 - reads the installed distribution
     from consilience.aggregation.recalibration import Method  # noqa: PLC0415 - heavy
+    from consilience.experiments.artefact import write_artefact  # noqa: PLC0415 - heavy
     from consilience.experiments.fitting import fit_weights as fitted  # noqa: PLC0415 - heavy
-    from consilience.experiments.weights import FILE, write_weights  # noqa: PLC0415 - the same
+    from consilience.experiments.weights import FILE  # noqa: PLC0415 - the same
 
     method: Any = recalibration
     if method not in {None, *get_args(Method)}:
         raise ConfigError(f'--recalibration: unknown "{method}"', hint=nearest(method, get_args(Method)))
     place = place_of(context)
     folders = [place.recorded_run(run) for run in dict.fromkeys(runs)]
-    truths = _truths(place, questions, _asked(folders))
+    truths = numbers_of(place, questions, _asked(folders))
     version = consilience.__version__
     weights = anyio.run(partial(fitted, folders, truths=truths, package_version=version, recalibration=method))
     path = out or place.root / "results" / FILE
-    write_weights(weights, path)
+    write_artefact(weights, path)
     rows = [row for panel in weights.panels for row in _rows(panel)]
     show(
         {**weights.model_dump(mode="json"), "file": str(path), "calls": 0},
@@ -69,23 +71,6 @@ def _asked(folders: Sequence[Path]) -> set[str]:
     from consilience.experiments.protocol import read_frozen  # noqa: PLC0415 - heavy
 
     return {item for folder in folders for item in read_frozen(folder).plan.items}
-
-
-def _truths(place: Place, questions: Path | None, asked: Collection[str]) -> dict[str, float]:
-    """Return what the items asked turned out to be, as far as the project's tables and the question file tell."""
-    import polars as pl  # noqa: PLC0415 - heavy
-
-    from consilience.experiments.questions import read_questions  # noqa: PLC0415 - the same
-    from consilience.valuation.schema import read_analytic  # noqa: PLC0415 - the same
-
-    known: dict[str, float] = {}
-    for study in (place.project, place.town):
-        if study.analytic.is_file():
-            sales = read_analytic(study.analytic).filter(pl.col("tx_id").is_in(list(asked)))
-            known |= dict(zip(sales["tx_id"].to_list(), sales["price"].to_list(), strict=True))
-    items = [] if questions is None else read_questions(questions)
-    told = {item.question.id: item.truth for item in items}
-    return known | {name: float(truth) for name, truth in told.items() if isinstance(truth, int | float)}
 
 
 def _rows(panel: PanelWeights) -> list[tuple[str, ...]]:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from consilience.cli.place import Place
-from consilience.errors import ConfigError, DataError, IntegrityError
+from consilience.cli.truths import truths_of
+from consilience.errors import ConfigError, IntegrityError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from consilience.experiments.evaluation import Evaluation
     from consilience.reports.deviations import Label
     from consilience.reports.scope import Source
-    from consilience.valuation.schema import Manifest
 
 SINGLE = "E_single"
 """The arm that differences are taken from where no other is named."""
@@ -162,7 +162,8 @@ def _beside(
     import anyio  # noqa: PLC0415 - heavy
     import polars as pl  # noqa: PLC0415 - the same
 
-    from consilience.experiments.calibrations import load_calibration  # noqa: PLC0415 - the same
+    from consilience.experiments.artefact import load_artefact  # noqa: PLC0415 - the same
+    from consilience.experiments.calibrations import Calibration  # noqa: PLC0415 - the same
     from consilience.experiments.evaluate import Beside  # noqa: PLC0415 - the same
     from consilience.experiments.panel_scores import told_panel  # noqa: PLC0415 - the same
     from consilience.experiments.predictions import read_predictions  # noqa: PLC0415 - the same
@@ -186,7 +187,7 @@ def _beside(
         panels=tuple(panels),
         levels={run_id: read_frozen(folder).plan.levels for run_id, folder in zip(run_ids, folders, strict=True)},
         repetitions=pl.concat(kept, how="diagonal") if kept else None,
-        calibration=None if calibration is None else load_calibration(calibration),
+        calibration=None if calibration is None else load_artefact(Calibration, calibration),
     )
 
 
@@ -240,69 +241,3 @@ def _of_project(place: Place, run: str) -> str:
     if folder.resolve().parent != (place.root / "results" / "runs").resolve():
         raise ConfigError(f"{folder} is no run of the project {place.root}", hint="Name its project: --project DIR.")
     return folder.name
-
-
-def truths_of(place: Place, questions: Path | None, asked: set[str]) -> tuple[pl.DataFrame, list[str], list[Source]]:
-    """Return ``item_id, truth, option, cluster`` of the items asked, what must be said of their sources, and these."""
-    import polars as pl  # noqa: PLC0415 - heavy
-
-    from consilience.core.canonical import sha256_hex  # noqa: PLC0415 - the same
-    from consilience.experiments.questions import read_questions  # noqa: PLC0415 - the same
-    from consilience.reports.scope import Source  # noqa: PLC0415 - the same
-    from consilience.valuation.schema import read_analytic, read_manifest  # noqa: PLC0415 - the same
-
-    known: list[pl.DataFrame] = []
-    notes: list[str] = []
-    sources: list[Source] = []
-    for study in (place.project, place.town):
-        if not study.analytic.is_file():
-            continue
-        sales = read_analytic(study.analytic).filter(pl.col("tx_id").is_in(asked))
-        known.append(
-            sales.select(item_id="tx_id", truth="price", option=None, cluster="parcel_id").cast({"option": pl.String})
-        )
-        made = read_manifest(study.analytic)
-        later = made.later_snapshots()
-        if sales.height:
-            sources.append(_source_of(made, sales))
-        if later and sales.height:
-            notes.append(f"These columns are one snapshot later than the sales: {', '.join(later)}.")
-    if questions is not None:
-        items = read_questions(questions)
-        sources.append(Source("questions", questions.name, sha256_hex(questions.read_bytes()), len(items)))
-        rows = [
-            {
-                "item_id": item.question.id,
-                "truth": None if isinstance(item.truth, str) else float(item.truth),
-                "option": item.truth if isinstance(item.truth, str) else None,
-                "cluster": item.cluster,
-            }
-            for item in items
-            if item.truth is not None
-        ]
-        texts = dict.fromkeys(("item_id", "option", "cluster"), pl.String)
-        known.append(
-            pl.DataFrame(rows, schema=texts | {"truth": pl.Float64}).select("item_id", "truth", "option", "cluster")
-        )
-    if not known:
-        raise DataError(
-            f"there is no truth to compare with: no table in {place.project.analytic}",
-            hint="Build the table the items were drawn from, or give the questions: --questions FILE.jsonl.",
-        )
-    return pl.concat(known).unique(), notes, sources
-
-
-def _source_of(made: Manifest, sales: pl.DataFrame) -> Source:
-    """Return where sales come from, and the places they lie in."""
-    from consilience.reports.scope import Source  # noqa: PLC0415 - heavy
-
-    words = {"region": made.region.region, "municipality": made.region.municipality}
-    places = tuple((word, tuple(sales[column].drop_nulls().unique().sort())) for column, word in words.items())
-    return Source(
-        made.adapter,
-        made.source_file,
-        made.source_sha256,
-        made.rows,
-        made_up=made.adapter == "synthetic",
-        places=places,
-    )

@@ -11,11 +11,12 @@ from consilience.cli.running import Wanted
 from consilience.cli.settings import Settings
 from consilience.core.packet import Item
 from consilience.core.panel import Labels
+from consilience.experiments.artefact import load_artefact
 from consilience.experiments.matching import match_of
 from consilience.experiments.plan import SEALED, Choices, Plan, make_plan, shown_items
 from consilience.experiments.repeats import repeated
 from consilience.experiments.weights import FILE as WEIGHTS_FILE
-from consilience.experiments.weights import Weights, load_weights
+from consilience.experiments.weights import Weights
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,6 @@ def planned(place: Place, asked: Asked, items: Sequence[Item]) -> tuple[Plan, li
 def _weights(place: Place, asked: Asked) -> Weights | None:
     """Return the weights the user names, or those frozen in the project where the split is one they are kept for."""
     if asked.weights is not None:
-        return load_weights(asked.weights)
+        return load_artefact(Weights, asked.weights)
     frozen = place.root / "results" / WEIGHTS_FILE
-    return load_weights(frozen) if asked.wanted.split in SEALED and frozen.is_file() else None
+    return load_artefact(Weights, frozen) if asked.wanted.split in SEALED and frozen.is_file() else None

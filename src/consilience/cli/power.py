@@ -11,11 +11,10 @@ import typer
 
 from consilience.cli.console import Grid, counted, note, number, show
 from consilience.cli.place import Json, Place, place_of, titled
-from consilience.errors import ConfigError, DataError
+from consilience.cli.truths import truths_of
+from consilience.errors import ConfigError
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from consilience.experiments.planning import Pilot, Sight
 
 EXAMPLE = "Example: consilience power --n 1140 --clusters 52 --sd 0.12 --rho 0.05"
@@ -151,31 +150,5 @@ def _pilot(place: Place, runs: Sequence[str], questions: Path | None) -> Pilot:
     folders = [place.recorded_run(run) for run in dict.fromkeys(runs)]
     frames = [read_predictions(folder / "predictions.parquet") for folder in folders]
     predictions = pl.concat(frames, how="diagonal")
-    return pilot(with_truth(predictions, _truth(place, questions, predictions)))
-
-
-def _truth(place: Place, questions: Path | None, predictions: pl.DataFrame) -> pl.DataFrame:
-    """Return ``item_id, truth, cluster`` of the items asked, as far as tables and the question file tell."""
-    import polars as pl  # noqa: PLC0415 - heavy
-
-    from consilience.experiments.questions import read_questions  # noqa: PLC0415 - the same
-    from consilience.valuation.schema import read_analytic  # noqa: PLC0415 - the same
-
-    asked = predictions["item_id"].unique().to_list()
-    known = [
-        read_analytic(study.analytic)
-        .filter(pl.col("tx_id").is_in(asked))
-        .select(item_id="tx_id", truth="price", cluster="parcel_id")
-        for study in (place.project, place.town)
-        if study.analytic.is_file()
-    ]
-    if questions is not None:
-        rows = [
-            {"item_id": item.question.id, "truth": float(item.truth), "cluster": item.cluster}
-            for item in read_questions(questions)
-            if isinstance(item.truth, int | float)
-        ]
-        known.append(pl.DataFrame(rows, schema={"item_id": pl.String, "truth": pl.Float64, "cluster": pl.String}))
-    if not known:
-        raise DataError("there is no truth to plan from", hint="Build the table, or give --questions FILE.jsonl.")
-    return pl.concat(known, how="vertical_relaxed").unique()
+    truth, _, _ = truths_of(place, questions, set(predictions["item_id"]))
+    return pilot(with_truth(predictions, truth.drop_nulls("truth")))

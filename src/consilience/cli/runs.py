@@ -88,11 +88,12 @@ def recompute(
     as_json: Json = False,
 ) -> None:
     """Aggregate a run's recorded answers under another rule, with 0 calls."""
-    from consilience.experiments.protocol import read_frozen  # noqa: PLC0415 - heavy
+    from consilience.experiments.artefact import load_artefact  # noqa: PLC0415 - heavy
+    from consilience.experiments.protocol import read_frozen  # noqa: PLC0415 - the same
     from consilience.experiments.replay import recompute as computed  # noqa: PLC0415 - the same
-    from consilience.experiments.weights import load_weights  # noqa: PLC0415 - the same
+    from consilience.experiments.weights import Weights  # noqa: PLC0415 - the same
 
-    frozen = None if weights is None else load_weights(weights)
+    frozen = None if weights is None else load_artefact(Weights, weights)
     folder = place_of(context).recorded_run(run)
     used = frozen or read_frozen(folder).plan.weights
     frame = anyio.run(partial(computed, folder, aggregation=aggregation, weights=frozen))

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import date
-from pathlib import Path
-from typing import Any, Final, Literal
+from typing import ClassVar, Final, Literal
 
 import numpy as np
 import polars as pl
-from pydantic import ValidationError
 
 from consilience.aggregation.recalibration import Recalibration
-from consilience.core.canonical import tagged_hash
 from consilience.core.question import Strict
-from consilience.errors import ConfigError, DataError, IntegrityError, PlanError, reason
+from consilience.errors import PlanError
+from consilience.experiments.artefact import Artefact
 from consilience.experiments.comparing import simulated
 from consilience.experiments.predictions import QUANTILES
-from consilience.experiments.storage import write_json
 from consilience.experiments.weights import FITTED_SPLIT
 from consilience.inference.conformal import Cqr
 
@@ -111,7 +107,7 @@ class Refused(Strict):
     gain: Gain | None
 
 
-class Calibration(Strict):
+class Calibration(Artefact):
     """The artefact: fitted on validation, never changed afterwards.
 
     Attributes:
@@ -124,8 +120,10 @@ class Calibration(Strict):
         intervals: Corrections that were kept.
         probabilities: Maps that were kept.
         refused: What was not kept, and why.
-        sha256: Of all the rest; a file that was edited is refused.
     """
+
+    noun: ClassVar[str] = "calibration"
+    verb: ClassVar[str] = "calibrate"
 
     schema_version: Literal[1] = 1
     package_version: str
@@ -136,11 +134,6 @@ class Calibration(Strict):
     intervals: tuple[IntervalEntry, ...]
     probabilities: tuple[ProbabilityEntry, ...]
     refused: tuple[Refused, ...]
-    sha256: str = ""
-
-    def sealed(self) -> Calibration:
-        """Return the artefact with its own hash."""
-        return self.model_copy(update={"sha256": _digest(self.model_dump(mode="json"))})
 
     def maps(self, rows: pl.DataFrame) -> dict[str, Recalibration]:
         """Return the maps of the arms in these rows, by arm.
@@ -219,46 +212,3 @@ def moved(rows: pl.DataFrame, cqr: Cqr, strata: Strata) -> pl.DataFrame:
 def _in_order(rows: pl.DataFrame) -> pl.DataFrame:
     ordered = np.sort(rows.select(QUANTILES).to_numpy(), axis=1)
     return rows.with_columns(pl.Series(name, ordered[:, at]) for at, name in enumerate(QUANTILES))
-
-
-def write_calibration(made: Calibration, path: Path) -> str:
-    """Write the artefact and return the SHA-256 of the file.
-
-    Raises:
-        DataError: Another one is frozen there already, or the folder cannot be written.
-    """
-    if path.exists():
-        frozen = load_calibration(path)
-        if frozen.sha256 != made.sha256:
-            raise DataError(
-                f"{path} holds another calibration (sha256 {frozen.sha256[:12]}), which is not written over",
-                hint="Write this one elsewhere with --out, or move the old file away if nothing was measured with it.",
-            )
-    return write_json(path, made.model_dump(mode="json"))
-
-
-def load_calibration(path: Path) -> Calibration:
-    """Return a frozen artefact.
-
-    Raises:
-        ConfigError: The file is missing or is no artefact of this version.
-        IntegrityError: It was changed after it was frozen.
-    """
-    try:
-        content = path.read_bytes()
-        read = json.loads(content)
-        made = Calibration.model_validate_json(content)
-    except (OSError, ValueError, ValidationError, DataError) as error:
-        raise ConfigError(
-            f"{path} holds no calibration: {reason(error)}", hint="Fit one with consilience calibrate."
-        ) from error
-    if _digest(read) != made.sha256:
-        raise IntegrityError(
-            f"{path} is not what was frozen: its sha256 does not fit its content",
-            hint="Restore it from a copy, or fit it again from the same runs.",
-        )
-    return made
-
-
-def _digest(content: Mapping[str, Any]) -> str:
-    return tagged_hash("calibration", {name: value for name, value in content.items() if name != "sha256"})

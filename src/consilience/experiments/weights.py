@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, Final, Literal
-
-from pydantic import ValidationError
+from typing import ClassVar, Final, Literal
 
 from consilience.aggregation.answers import FittedPanel
 from consilience.aggregation.fitting import FittedNumbers
 from consilience.aggregation.numbers import Scale
 from consilience.aggregation.resolved import FittedProbabilities
-from consilience.core.canonical import tagged_hash
 from consilience.core.question import Kind, Question, Strict
 from consilience.core.role import Role
-from consilience.errors import ConfigError, DataError, IntegrityError, PlanError, reason
-from consilience.experiments.storage import write_json
+from consilience.errors import PlanError
+from consilience.experiments.artefact import Artefact
 
 FITTED_SPLIT: Final = "validation"
 """The only split that weights may come from."""
@@ -79,7 +74,7 @@ class PanelWeights(Strict):
         return (self.kind, self.scale, self.unit) == (question.kind, question.scale, question.unit)
 
 
-class Weights(Strict):
+class Weights(Artefact):
     """The artefact: fitted on validation, never changed afterwards.
 
     Attributes:
@@ -88,62 +83,16 @@ class Weights(Strict):
         split: Where the answers come from.
         sources: The runs, sorted by id.
         panels: What was learnt, by panel and sort of question.
-        sha256: Of all the rest; a file that was edited is refused.
     """
+
+    noun: ClassVar[str] = "weights"
+    verb: ClassVar[str] = "fit-weights"
 
     schema_version: Literal[1] = 1
     package_version: str
     split: Literal["validation"] = FITTED_SPLIT
     sources: tuple[WeightSource, ...]
     panels: tuple[PanelWeights, ...]
-    sha256: str = ""
-
-    def sealed(self) -> Weights:
-        """Return the artefact with its own hash."""
-        return self.model_copy(update={"sha256": _digest(self.model_dump(mode="json"))})
-
-
-def _digest(content: Mapping[str, Any]) -> str:
-    return tagged_hash("weights", {name: value for name, value in content.items() if name != "sha256"})
-
-
-def write_weights(weights: Weights, path: Path) -> str:
-    """Write the artefact and return the SHA-256 of the file.
-
-    Raises:
-        DataError: Other weights are frozen there already, or the folder cannot be written.
-    """
-    if path.exists():
-        frozen = load_weights(path)
-        if frozen.sha256 != weights.sha256:
-            raise DataError(
-                f"{path} holds other weights (sha256 {frozen.sha256[:12]}) and frozen weights are not written over",
-                hint="Write these elsewhere with --out, or move the old file away if nothing was measured with it.",
-            )
-    return write_json(path, weights.model_dump(mode="json"))
-
-
-def load_weights(path: Path) -> Weights:
-    """Return a frozen artefact.
-
-    Raises:
-        ConfigError: The file is missing or is no artefact of this version.
-        IntegrityError: It was changed after it was frozen.
-    """
-    try:
-        content = path.read_bytes()
-        read = json.loads(content)
-        weights = Weights.model_validate_json(content)
-    except (OSError, ValueError, ValidationError, DataError) as error:
-        raise ConfigError(
-            f"{path} holds no weights: {reason(error)}", hint="Fit them with consilience fit-weights."
-        ) from error
-    if _digest(read) != weights.sha256:
-        raise IntegrityError(
-            f"{path} is not what was frozen: its sha256 does not fit its content",
-            hint="Restore it from a copy, or fit the weights again from the same runs.",
-        )
-    return weights
 
 
 def weights_for(

@@ -10,8 +10,9 @@ import polars as pl
 import pytest
 
 from consilience.errors import ConfigError, DataError, IntegrityError, PlanError
+from consilience.experiments.artefact import load_artefact, write_artefact
 from consilience.experiments.calibrating import EXPONENTS, calibrate, held
-from consilience.experiments.calibrations import Calibration, load_calibration, write_calibration
+from consilience.experiments.calibrations import Calibration
 from consilience.experiments.evaluate import Beside, evaluate
 from consilience.experiments.predictions import predictions_frame
 from consilience.inference.conformal import fit_cqr
@@ -192,16 +193,16 @@ def test_what_cannot_be_calibrated_is_refused() -> None:
 def test_the_artefact_is_sealed(tmp_path: Path) -> None:
     path = tmp_path / "calibration.json"
     made = fit(rows())
-    write_calibration(made, path)
-    assert load_calibration(path) == made
-    assert write_calibration(made, path)
+    write_artefact(made, path)
+    assert load_artefact(Calibration, path) == made
+    assert write_artefact(made, path)
     with pytest.raises(DataError, match="not written over"):
-        write_calibration(fit(rows(noise=0.3)), path)
+        write_artefact(fit(rows(noise=0.3)), path)
     told = json.loads(path.read_bytes())
     told["intervals"][0]["cqr"]["overall"]["lower"] = 0.0
     path.write_text(json.dumps(told))
     with pytest.raises(IntegrityError, match="is not what was frozen"):
-        load_calibration(path)
+        load_artefact(Calibration, path)
     path.write_text("{}")
     with pytest.raises(ConfigError, match="holds no calibration"):
-        load_calibration(path)
+        load_artefact(Calibration, path)

@@ -19,16 +19,15 @@ from consilience.core.answers import Estimate
 from consilience.core.packet import Item
 from consilience.core.panel import Seat
 from consilience.errors import ConfigError, DataError, IntegrityError, PlanError
+from consilience.experiments.artefact import load_artefact, write_artefact
 from consilience.experiments.fitting import fit_weights as fit_weights_async
 from consilience.experiments.replay import recompute as recompute_async
 from consilience.experiments.weights import (
     Weights,
-    load_weights,
     refuse_in_sample,
     seat_weights,
     weights_for,
     weights_source,
-    write_weights,
 )
 from engine_cases import (
     DEBATE,
@@ -136,21 +135,21 @@ def test_what_is_fitted_is_what_the_seats_said_of_the_truths(validated: Path, we
 
 def test_the_artefact_is_frozen(weights: Weights, tmp_path: Path) -> None:
     path = tmp_path / "results" / "aggregation_weights.json"
-    write_weights(weights, path)
-    write_weights(weights, path)
-    assert load_weights(path) == weights
+    write_artefact(weights, path)
+    write_artefact(weights, path)
+    assert load_artefact(Weights, path) == weights
     other = weights.model_copy(update={"package_version": "1"}).sealed()
     with pytest.raises(DataError, match="holds other weights"):
-        write_weights(other, path)
+        write_artefact(other, path)
     path.write_bytes(path.read_bytes().replace(b'"complete_rows":11', b'"complete_rows":12'))
     with pytest.raises(IntegrityError, match="is not what was frozen"):
-        load_weights(path)
+        load_artefact(Weights, path)
     for content in (b"{}", b"[", json.dumps({"schema_version": 2}).encode()):
         path.write_bytes(content)
         with pytest.raises(ConfigError, match="holds no weights"):
-            load_weights(path)
+            load_artefact(Weights, path)
     with pytest.raises(ConfigError, match="No such file"):
-        load_weights(tmp_path / "absent.json")
+        load_artefact(Weights, tmp_path / "absent.json")
 
 
 def test_only_finished_untouched_validation_runs_with_truths_teach(
@@ -298,8 +297,8 @@ def test_probabilities_are_fitted_with_their_map(tmp_path: Path) -> None:
     assert bare is not None
     assert bare.recalibration is None
     weights = fit_weights([folder], truths=outcomes, package_version="0", recalibration="platt")
-    write_weights(weights, tmp_path / "w.json")
-    assert load_weights(tmp_path / "w.json") == weights
+    write_artefact(weights, tmp_path / "w.json")
+    assert load_artefact(Weights, tmp_path / "w.json") == weights
     found = weights.panels[0].probabilities
     assert found is not None
     assert found.recalibration is not None
