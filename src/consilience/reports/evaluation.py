@@ -228,6 +228,8 @@ def _covered(record: Record, name: str) -> str:
 
 
 def _cost(record: Record) -> str:
+    if record["cost_per_item_usd"] == 0:
+        return "free"
     each = dollars(_number(record["cost_per_item_usd"]))
     return each if record["cost_ratio"] is None else f"{each} ({_times(record['cost_ratio'])})"
 

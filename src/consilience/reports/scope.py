@@ -204,14 +204,16 @@ def _read(path: Path, model: type[M]) -> M:
 
 
 def protocol_text(protocol: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the order of asking in words.
+    """Return the order of asking in words; what is off or empty is left out.
 
     Example:
-        >>> protocol_text({"debate": {"rounds": 2, "settled_change": 0.01}}), protocol_text({"independent": {}})
-        ('debate (rounds 2, settled change 0.01)', 'independent')
+        >>> protocol_text({"debate": {"rounds": 2, "flags": True, "nested": []}}), protocol_text({"independent": {}})
+        ('debate (rounds 2, flags)', 'independent')
     """
     ((name, parameters),) = protocol.items()
-    said = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in parameters.items())
+    told = {key.replace("_", " "): value for key, value in parameters.items()}
+    given = {key: value for key, value in told.items() if value is not None and value is not False and value != []}
+    said = ", ".join(key if value is True else f"{key} {value}" for key, value in given.items())
     return f"{name} ({said})" if said else name
 
 
