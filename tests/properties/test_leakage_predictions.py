@@ -29,9 +29,13 @@ from leak_cases import (
     repriced,
 )
 
-pytestmark = pytest.mark.slow
-
-FITTED = [entry for entry in BASELINES if entry.name != "X_import"]  # what is imported is fitted elsewhere
+LONG = {"C_boosting", "D_avm"}
+"""They grow many trees, so they wait for the slow suite."""
+FITTED = [
+    pytest.param(entry, marks=pytest.mark.slow) if entry.name in LONG else entry
+    for entry in BASELINES
+    if entry.name != "X_import"  # what is imported is fitted elsewhere
+]
 
 
 @dataclass(frozen=True)

@@ -52,9 +52,8 @@ def flips_table(evaluation: Evaluation) -> Table:
         Column("Shared evidence", lambda r: percent(number(r["jaccard"]), 0)),
     )
     said = (
-        "Round 0 holds the independent answers. Right is within 10 % of the truth. Spread: mean standard deviation "
-        "of the "
-        "members (log prices). Shared evidence: of what two members cite, on average."
+        "Round 0 holds the independent answers. Right is within 10 % of the truth. Spread: mean standard deviation of "
+        "the members (log prices). Shared evidence: of what two members cite, on average."
     )
     return Table(captioned(evaluation, said), columns, tuple(records))
 

@@ -31,8 +31,8 @@ OWN = ("run_id", "paid_usd")
 """Columns in which a run of its own differs by right."""
 
 
-def planned(arm: str = "G_debate", rounds: tuple[int, ...] = ROUNDS) -> Plan:
-    choices = Choices(arm=arm, rounds=rounds, committee="gpt-6-luna", tier="mid", split="validation", seed=7)
+def planned(arm: str = "G_debate", rounds: tuple[int, ...] = ROUNDS, *, own: str | None = None) -> Plan:
+    choices = Choices(arm=arm, rounds=rounds, committee="gpt-6-luna", tier="mid", split="validation", seed=7, panel=own)
     return make_plan(TOY, ITEMS, choices, catalogue=CATALOGUE)
 
 
@@ -116,6 +116,19 @@ def test_levels_have_the_labels_of_the_arms_that_they_are() -> None:
     )
     assert planned(rounds=(2,)).levels == {"G_debate_r2": 2}
     assert [*planned("G_fullview").levels] == ["G_fullview_r0", "G_fullview_r1", "G_fullview_r2", "G_fullview_r4"]
+
+
+def test_a_panel_of_ones_own_stands_in_every_label_as_in_those_of_separate_runs(tmp_path: Path) -> None:
+    file = tmp_path / "three.yaml"
+    file.write_text("roles: [comparables, hedonic, skeptic]\n", encoding="utf-8")
+    nested = planned(rounds=(1, 2), own=str(file))
+    assert [*nested.levels] == ["F_independent.three", "G_debate.three_r1", "G_debate.three_r2"]
+    alone = (planned("F_independent", (), own=str(file)), planned(rounds=(1,), own=str(file)))
+    assert [*nested.levels][:2] == [plan.arm for plan in alone]
+
+
+def test_labels_spell_nested_rounds_out() -> None:
+    plan = planned()
     assert plan.make_protocol() == Debate(rounds=4, nested=ROUNDS)
     assert arm_label("G_debate", Debate(rounds=4, nested=(1, 4))) == "G_debate_r1_r4"
     assert plan.run_id != planned(rounds=(4,)).run_id

@@ -78,6 +78,17 @@ def test_every_kind_runs_resumes_and_is_recomputed(tmp_path: Path, kind: str, pr
         recompute(tmp_path / "run", aggregation="trimmed_mean_20")
 
 
+def test_where_no_correlation_was_measured_the_band_over_it_is_told(tmp_path: Path) -> None:
+    run(tmp_path / "run", make_item(kind="probability"))
+    (row,) = recompute(tmp_path / "run", aggregation="sqrt_neff").to_dicts()
+    band = [row[f"rho={rho}"] for rho in ("0", "0.3", "0.5", "0.7", "0.9", "1")]
+    assert row["flags"] == "rho_unmeasured"
+    assert band[-1] == row["p"]
+    assert [abs(p - 0.5) for p in band] == sorted((abs(p - 0.5) for p in band), reverse=True)
+    assert band[0] != band[-1]
+    assert "rho=0" not in recompute(tmp_path / "run", aggregation="mean").columns
+
+
 def test_a_probability_is_pooled_by_every_rule(tmp_path: Path) -> None:
     report = run(tmp_path / "run", make_item(kind="probability"))
     made = dict(report.predictions.select("aggregation", "p").iter_rows())
