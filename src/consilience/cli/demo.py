@@ -77,7 +77,8 @@ def demo(context: typer.Context, as_json: Json = False) -> None:
         },
         *shown(main_table(found.evaluation)),
         "",
-        "Everything above is simulated: the sales are made up and no real model spoke. Costs are what the same tokens cost at list price.",
+        "Everything above is simulated: the sales are made up and no real model spoke. Costs are what the same tokens "
+        "cost at list price.",
         "Where to look next:",
         f"  the report page           {path}",
         f"  every turn and reply      {folder / 'transcripts'}",
