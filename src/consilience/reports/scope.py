@@ -131,6 +131,11 @@ class _Configuration(BaseModel):
     roles: list[_Role]
 
 
+class _Matched(BaseModel):
+    source: str
+    samples: tuple[int, int]
+
+
 class _Manifest(BaseModel):
     model_config = ConfigDict(strict=True)
 
@@ -144,6 +149,7 @@ class _Manifest(BaseModel):
     seed: int
     weights_source: str
     turns: dict[str, int]
+    match: _Matched | None
     configuration: _Configuration
 
 
@@ -169,12 +175,17 @@ def read_asked(folder: Path) -> Asked:
         IntegrityError: One of them is missing or not what a run writes.
     """
     told = _read(folder / "manifest.json", _Manifest)
+    ((protocol, parameters),) = told.configuration.protocol.items()
+    if told.match is not None:  # the money decided, item by item, not the number that the protocol declares
+        fewest, most = told.match.samples
+        taken = f"{fewest} to {most} an item, as many as {told.match.source} pays for"
+        parameters = parameters | {"samples": taken}
     items = [_read(path, _Item) for path in sorted((folder / "packets").glob("*.json"))]
     days = [item.packet.valuation_date for item in items if item.packet.valuation_date is not None]
     return Asked(
         run_id=told.run_id,
         arm=told.arm,
-        protocol=protocol_text(told.configuration.protocol),
+        protocol=protocol_text(protocol, parameters),
         roles=tuple(role.id for role in told.configuration.roles),
         models=(*told.models, *(f"({said})" for said in told.said_of_models)),
         committee=told.committee,
@@ -203,14 +214,13 @@ def _read(path: Path, model: type[M]) -> M:
         ) from error
 
 
-def protocol_text(protocol: Mapping[str, Mapping[str, Any]]) -> str:
+def protocol_text(name: str, parameters: Mapping[str, Any]) -> str:
     """Return the order of asking in words; what is off or empty is left out.
 
     Example:
-        >>> protocol_text({"debate": {"rounds": 2, "flags": True, "nested": []}}), protocol_text({"independent": {}})
+        >>> protocol_text("debate", {"rounds": 2, "flags": True, "nested": []}), protocol_text("independent", {})
         ('debate (rounds 2, flags)', 'independent')
     """
-    ((name, parameters),) = protocol.items()
     told = {key.replace("_", " "): value for key, value in parameters.items()}
     given = {key: value for key, value in told.items() if value is not None and value is not False and value != []}
     said = ", ".join(key if value is True else f"{key} {value}" for key, value in given.items())

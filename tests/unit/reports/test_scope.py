@@ -22,6 +22,7 @@ MANIFEST: dict[str, Any] = {
     "weights_source": "validation runs r0",
     "said_of_models": [],
     "turns": {"answered": 7, "abstained": 2, "failed": 1},
+    "match": None,
     "configuration": {"protocol": {"debate": {"rounds": 2}}, "roles": [{"id": "a", "text": "A."}, {"id": "b"}]},
     "spent_usd": 0.1,
 }
@@ -41,6 +42,12 @@ def test_a_run_tells_what_it_asked(tmp_path: Path) -> None:
     assert (told.arm, told.protocol, told.roles) == ("G_debate_r2", "debate (rounds 2)", ("a", "b"))
     assert (told.first, told.last, told.units) == (date(2019, 1, 31), date(2020, 5, 1), ("EUR",))
     assert told.questions == {"q0": "Q0?", "q1": "Q1?"}
+
+
+def test_a_run_matched_in_cost_tells_the_samples_it_took(tmp_path: Path) -> None:
+    single = {"protocol": {"single": {"refine": True, "samples": 12}}, "roles": [{"id": "a"}]}
+    told = read_asked(folder(tmp_path, match={"source": "g2", "samples": [48, 66]}, configuration=single))
+    assert told.protocol == "single (refine, samples 48 to 66 an item, as many as g2 pays for)"
 
 
 def test_facts_name_what_is_known_and_nothing_else(tmp_path: Path) -> None:
