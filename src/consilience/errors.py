@@ -13,6 +13,7 @@
     │   │   └── UnreachedModelError     1   nothing was sent, so nothing is charged
     │   └── FinalModelError             1   will not heal: says what to do
     │       └── AccountError            1   no call of this run can succeed: key, billing, permission, model id
+    ├── SearchError                     1   a search, or a page behind a result, could not be had
     ├── StoppedError                    1   the user stopped the run; it can be resumed
     ├── NeedsHumanError                 3   only a person can settle this
     ├── BudgetError                     4   the spend cap does not allow the next call
@@ -24,7 +25,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
+
+SearchFailure = Literal["timeout", "unreachable", "rate_limited", "refused", "unreadable", "not_found"]
 
 
 class ConsilienceError(Exception):
@@ -145,6 +148,20 @@ class FinalModelError(ModelError):
 
 class AccountError(FinalModelError):
     """No call of this run can succeed (key, billing, quota, permission, model id); the run stops with advice."""
+
+
+class SearchError(ConsilienceError):
+    """A search, or a page behind a result, could not be had.
+
+    Args:
+        message: What happened, and where.
+        hint: What the user can do about it.
+        failure: Its short class, which is all an agent is told of it.
+    """
+
+    def __init__(self, message: str, *, hint: str, failure: SearchFailure) -> None:
+        self.failure: SearchFailure = failure
+        super().__init__(message, hint=hint)
 
 
 class StoppedError(ConsilienceError):

@@ -1,0 +1,1 @@
+"""What an agent can search, and what of it may be shown."""
