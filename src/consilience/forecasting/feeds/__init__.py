@@ -1,1 +1,1 @@
-"""Where forecast questions come from: files, question sets, markets. A feed that fails is an error, never a different question."""
+"""Where forecast questions come from; a feed that fails is an error, never a different question."""
