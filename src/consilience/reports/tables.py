@@ -37,11 +37,15 @@ _LATEX = str.maketrans(
         "’": "'",
         "→": r"$\to$",
         "α": r"$\alpha$",
+        "ζ": r"$\zeta$",
         "λ": r"$\lambda$",
+        "ρ": r"$\rho$",
         "≤": r"$\le$",
         "≥": r"$\ge$",
     }
 )
+_SET = frozenset(map(chr, range(0x180))) - frozenset("ĦħĸĿŀŉŦŧſ")
+"""Letters that LaTeX's T1 fonts hold by their own number."""
 
 
 @dataclass(frozen=True)
@@ -170,13 +174,16 @@ def plain(text: str) -> str:
 
 
 def latex(text: str) -> str:
-    r"""Return a text as LaTeX prints it.
+    r"""Return a text as LaTeX prints it; a character that its fonts lack is told by its number.
 
     Example:
-        >>> latex("50 % of G_1")
-        '50 \\% of G\\_1'
+        >>> latex("50 % of G_1"), latex("東")
+        ('50 \\% of G\\_1', '[U+6771]')
     """
-    return plain(text).translate(_LATEX)
+    shown = unicodedata.normalize("NFC", plain(text))
+    return "".join(
+        _LATEX.get(ord(sign), sign) if sign in _SET or ord(sign) in _LATEX else f"[U+{ord(sign):04X}]" for sign in shown
+    )
 
 
 def between(text: str, low: str | None, high: str | None) -> str:

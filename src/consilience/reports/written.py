@@ -19,6 +19,8 @@ CONTENTS: Final = "files.json"
 PAPER: Final = "paper.tex"
 LONG: Final = ("exploration", "strata")
 """Tables that are longer than a page of a paper."""
+FLOATS: Final = 8
+"""So many figures may wait for a place; LaTeX gives up at 18."""
 
 
 @dataclass(frozen=True)
@@ -84,16 +86,17 @@ def paper(tables: Sequence[Exhibit], pictures: Sequence[Picture], *, title: str)
         r"\usepackage[utf8]{inputenc}",
         r"\usepackage[T1]{fontenc}",
         r"\usepackage{booktabs,graphicx}",
-        r"\usepackage[margin=25mm]{geometry}",
+        r"\usepackage[landscape,margin=15mm]{geometry}",  # tables are wide
         r"\sloppy",
         f"\\title{{{latex(title)}}}",
+        r"\author{}",
         r"\date{}",
         r"\begin{document}",
         r"\maketitle",
         *(rf"\input{{tables/{one.name}}}" for one in tables if one.name not in LONG),
         r"\clearpage",
     ]
-    for one in pictures:
+    for number, one in enumerate(pictures, start=1):
         lines += [
             r"\begin{figure}[htbp]",
             r"\centering",
@@ -101,6 +104,6 @@ def paper(tables: Sequence[Exhibit], pictures: Sequence[Picture], *, title: str)
             rf"\caption{{{latex(one.title)}. {latex(one.caption)}}}",
             rf"\label{{fig:{one.name}}}",
             r"\end{figure}",
-            r"\clearpage",
+            *([r"\clearpage"] if number % FLOATS == 0 else []),
         ]
     return "\n".join([*lines, r"\end{document}", ""])

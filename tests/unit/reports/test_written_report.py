@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shutil
+import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -203,3 +205,26 @@ def test_tables_without_rows_are_left_out(told: tuple[Evaluation, pl.DataFrame, 
     assert names[0] == "main"
     assert {"exploration", "coverage", "calibration", "iaao", "strata", "missingness"} <= set(names)
     assert not {"rounds", "members", "deviations", "cost", "choices"} & set(names)
+
+
+def test_the_paper_compiles_whatever_its_texts_hold(tmp_path: Path) -> None:
+    compiler = shutil.which("pdflatex")
+    if compiler is None:
+        pytest.skip("no compiler of LaTeX here")
+    column = Column("50 % & $x_1$", lambda r: str(r["arm"]), numeric=False)
+    odd = Table(
+        r"\input{/etc/passwd} ~^#{} \u202e 東京 🏠" + "".join(map(chr, range(0x180))), (column,), ({"arm": HOSTILE},)
+    )
+    write_report(Exhibits((Exhibit("odd", "Odd", odd),)), tmp_path, title=r"A & B \write18{id} % é")
+
+    done = subprocess.run(
+        [compiler, "-interaction=nonstopmode", "-halt-on-error", PAPER],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert (tmp_path / "paper.pdf").read_bytes().startswith(b"%PDF")
