@@ -126,6 +126,7 @@ def make_plan(
         if nested
         else {"test": getattr(asking, "rounds", 0)},
         "caches": False,
+        "answering": None,
         "weights": None,
         "weights_source": "equal weights",
         "max_output_tokens": 2_000,

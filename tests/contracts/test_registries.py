@@ -25,6 +25,7 @@ from consilience.experiments.arms import Treatment, Treatments, treatment
 from consilience.experiments.feasible import check_members
 from consilience.experiments.general import GENERAL, read_anything
 from consilience.experiments.plan import Application, Choices, Plan, make_plan, shown_items
+from consilience.forecasting.panel import FORECASTING
 from consilience.models.prices import SIMULATED_PREFIX, load_catalogue
 from consilience.models.simulated import Simulated
 from consilience.protocols import PROTOCOLS
@@ -36,9 +37,12 @@ from engine_cases import make_plan as plan_of
 KINDS: tuple[Kind, ...] = get_args(Kind)
 ARMS = load_packaged("configs/treatments.yaml", Treatments).treatments
 ANALYST = f"{SIMULATED_PREFIX}m"
-PRICED = tuple(Role(id=name, view=("P", "C"), text=f"Look {name} at the prices.") for name in ("long", "hard", "twice"))
+PRICED = tuple(
+    Role(id=name, view=("P", "C"), text=f"Look {name} at the prices.")
+    for name in ("long", "hard", "twice", "again", "last", "aloud")
+)
 """Roles with prices in view, so that a simulated one has something to say on every kind of question."""
-NEVER_EARLY = {"settled_change": 0.0, "consensus_gap": 0.0}
+NEVER_EARLY = {"settled_change": 0.0, "consensus_gap": 0.0, "least_spread": 0.0}
 """What makes a protocol stop early, set so that nothing does."""
 
 
@@ -192,7 +196,7 @@ def test_every_arm_can_be_planned_by_some_application(arm: str) -> None:
     kind = treatment(arm).make_protocol().kinds[0]
     plans: list[Plan] = []
     refused: list[str] = []
-    for application in (VALUATION, GENERAL):
+    for application in (VALUATION, GENERAL, FORECASTING):
         try:
             plans.append(planned_by(application, arm, kind))
         except (ConfigError, PlanError) as error:

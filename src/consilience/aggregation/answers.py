@@ -16,9 +16,11 @@ from consilience.aggregation.pooling import PooledProbability
 from consilience.aggregation.probabilities import MANY_SEATS, default_probability_rule, ready_rules
 from consilience.aggregation.resolved import FittedProbabilities
 from consilience.aggregation.rows import MIXTURE_ROW, AggregateRow, aggregate_estimates
+from consilience.aggregation.stages import StagedProbability, blend, strict, supervised
 from consilience.aggregation.tallies import Tally
 from consilience.aggregation.votes import DEFAULT_VOTE_RULE, choice_rules
 from consilience.core.answers import Answer, AnyAnswer, Choice, Distribution, Estimate, Probability
+from consilience.core.deliberation import Stages
 from consilience.core.question import Kind, Question
 from consilience.errors import DataError, QuorumError
 
@@ -41,7 +43,7 @@ class AnswerRow:
     """
 
     rule: str
-    made: AggregateRow | PooledProbability | Pooled | Tally
+    made: AggregateRow | PooledProbability | Pooled | Tally | StagedProbability
     headline: Any
     cells: dict[str, float]
     interval: tuple[str, tuple[float, ...]] | None = None
@@ -205,6 +207,34 @@ def aggregate_answers(question: Question, answers: Answers, fitted: FittedPanel 
     if not answers:
         raise QuorumError(f"nobody answered {question.id}", hint="Ask more members or lower what may fail.")
     return _AGGREGATE[question.kind](question, answers, fitted or UNFITTED)
+
+
+def aggregate_stages(stages: Stages, made: Sequence[AnswerRow], *, n_seats: int) -> list[AnswerRow]:
+    """Return the rows of the rules that read a panel's stages: ``blend`` of its primary rule, ``strict`` of its mean.
+
+    Args:
+        stages: What came after the members' answers.
+        made: The rows of the members' answers.
+        n_seats: Declared members.
+
+    Example:
+        >>> said = dict(rationale="", evidence_ids=(), reasoning_summary="", counterarguments=(), missing_data=())
+        >>> panel = [("a", Probability(p_yes=0.05, **said)), ("b", Probability(p_yes=0.05, **said))]
+        >>> rows = aggregate_answers(Question(id="q", text="Rain?", kind="probability"), panel)
+        >>> [round(row.headline, 4) for row in aggregate_stages(Stages((0.08, 0.04), True, None), rows, n_seats=2)]
+        [0.053, 0.0084]
+    """
+    panel = {row.rule: float(row.headline) for row in made}
+    supervisor = supervised(stages.supervisor)
+    final = {
+        "blend": blend(
+            panel=panel[default_rule("probability", n_seats)], advocates=stages.advocates, supervisor=supervisor
+        ),
+        "strict": strict(
+            panel=panel["mean"], advocates=stages.advocates, consensus=stages.consensus, supervisor=supervisor
+        ),
+    }
+    return [AnswerRow(name, row, row.value, {"p": row.value}) for name, row in final.items()]
 
 
 def rule_names(kind: Kind, fitted: FittedPanel | None = None) -> list[str]:

@@ -9,6 +9,7 @@ from consilience.aggregation.answers import AnswerRow, Answers
 from consilience.aggregation.distributions import Pooled
 from consilience.aggregation.pooling import PooledProbability
 from consilience.aggregation.rows import AggregateRow
+from consilience.aggregation.stages import StagedProbability
 from consilience.core.answers import AnyAnswer, Choice, Distribution, Estimate, Probability
 
 FAR: Final = 0.2
@@ -44,7 +45,7 @@ def _test(row: AnswerRow) -> Callable[[AnyAnswer], bool]:
     if isinstance(made, AggregateRow):
         point = made.point
         return lambda answer: isinstance(answer, Estimate) and not answer.q05 <= point <= answer.q95
-    if isinstance(made, PooledProbability):
+    if isinstance(made, PooledProbability | StagedProbability):
         p = made.value
         return lambda answer: isinstance(answer, Probability) and _far(answer.p_yes, p)
     if isinstance(made, Pooled):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from consilience.aggregation.odds import BOUNDS, scale_odds
+from consilience.core.answers import Probability
 from consilience.errors import DataError
 
 Confidence = Literal["high", "medium", "low"]
@@ -39,12 +40,14 @@ class StagedProbability:
         midpoint: Between the two advocates; None without a debate.
         after_debate: The panel's probability once the debate entered.
         confidence: High .8, medium .6, low .5 as the supervisor said; None without one.
+        flags: ``no_debate``, ``no_supervisor``: stages that did not take place.
     """
 
     value: float
     midpoint: float | None
     after_debate: float
     confidence: float | None
+    flags: tuple[str, ...] = ()
 
 
 def blend(*, panel: float, advocates: tuple[float, float] | None, supervisor: Supervisor | None) -> StagedProbability:
@@ -70,7 +73,8 @@ def blend(*, panel: float, advocates: tuple[float, float] | None, supervisor: Su
     elif supervisor is not None and supervisor.confidence == "medium":
         value = DEBATE_SHARE * after + (1 - DEBATE_SHARE) * supervisor.p
     low, high = BOUNDS
-    return StagedProbability(min(max(value, low), high), midpoint, after, _confidence(supervisor))
+    missing = _missing(advocates, supervisor)
+    return StagedProbability(min(max(value, low), high), midpoint, after, _confidence(supervisor), missing)
 
 
 def strict(
@@ -102,7 +106,29 @@ def strict(
     midpoint = None if advocates is None else sum(advocates) / 2
     after = midpoint if midpoint is not None and consensus else panel
     chosen = supervisor.p if supervisor is not None and supervisor.confidence == "high" else after
-    return StagedProbability(scale_odds(chosen, exponent=STRICT_EXPONENT), midpoint, after, _confidence(supervisor))
+    value = scale_odds(chosen, exponent=STRICT_EXPONENT)
+    return StagedProbability(value, midpoint, after, _confidence(supervisor), _missing(advocates, supervisor))
+
+
+def supervised(said: Probability | None) -> Supervisor | None:
+    """Return a supervisor's answer with how sure it says to be: high from .8 up, medium from .6 up, else low.
+
+    One that does not say is None, as if there were none: how much its answer should enter is not known.
+
+    Example:
+        >>> said = dict(rationale="", evidence_ids=(), reasoning_summary="", counterarguments=(), missing_data=())
+        >>> supervised(Probability(p_yes=0.3, confidence=0.8, **said)), supervised(Probability(p_yes=0.3, **said))
+        (Supervisor(p=0.3, confidence='high'), None)
+    """
+    if said is None or said.confidence is None:
+        return None
+    labels = (label for label, least in CONFIDENCE.items() if said.confidence >= least)
+    return Supervisor(said.p_yes, next(labels, "low"))
+
+
+def _missing(advocates: tuple[float, float] | None, supervisor: Supervisor | None) -> tuple[str, ...]:
+    stages = (("no_debate", advocates), ("no_supervisor", supervisor))
+    return tuple(flag for flag, stage in stages if stage is None)
 
 
 def _confidence(supervisor: Supervisor | None) -> float | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from consilience.core.answers import AnyAnswer, CritiqueSet
+from consilience.core.answers import AnyAnswer, CritiqueSet, Probability
 from consilience.core.outcomes import Answered, Outcome
 
 
@@ -100,6 +100,21 @@ class Stopped:
 
 
 @dataclass(frozen=True)
+class Stages:
+    """What came after the members' own answers to a yes-no question, for rules that read stages.
+
+    Attributes:
+        advocates: The last probabilities of the two who argued yes and no; None where they did not both argue.
+        consensus: Whether they came to agree.
+        supervisor: The answer of who oversaw the panel; its ``confidence`` says how sure it is. None without one.
+    """
+
+    advocates: tuple[float, float] | None
+    consensus: bool
+    supervisor: Probability | None
+
+
+@dataclass(frozen=True)
 class Deliberation:
     """The course of one item: who stood where after round 0, 1, …, and what came beside the rounds.
 
@@ -110,6 +125,7 @@ class Deliberation:
         variants: Other final answers of the same course by name, such as the refined one of a single agent; each
             becomes a row of its own and none enters the others.
         sampled: The table holds samples of one agent, not members.
+        stages: What came after the members' answers, of a course in stages; None of any other.
         notes: What else is to be recorded about the course.
     """
 
@@ -118,6 +134,7 @@ class Deliberation:
     verdicts: Table = ()
     variants: Mapping[str, Standing] = field(default_factory=dict)
     sampled: bool = False
+    stages: Stages | None = None
     notes: Mapping[str, Any] = field(default_factory=dict)
 
     @property

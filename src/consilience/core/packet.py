@@ -124,6 +124,15 @@ class Packet(Strict):
         """Return all evidence ids in section order."""
         return tuple(self._by_id)
 
+    def with_section(self, section: Section) -> Packet:
+        """Return the packet with one more section; what was derived of this one is derived anew.
+
+        Raises:
+            ValueError: An item shares an id with another, or is dated past the cutoff.
+        """
+        own = {name: getattr(self, name) for name in type(self).model_fields}
+        return Packet(**{**own, "sections": {**self.sections, section.code: section}})
+
     def item(self, evidence_id: str) -> EvidenceItem | None:
         """Return the item with this id, or None."""
         return self._by_id.get(evidence_id)

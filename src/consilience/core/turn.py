@@ -9,7 +9,15 @@ from pydantic import Field
 from consilience.core.question import Strict
 
 TurnKind = Literal[
-    "estimate", "critique", "revision", "skeptic_verdict", "self_critique", "self_refine", "argument", "judgement"
+    "estimate",
+    "critique",
+    "revision",
+    "skeptic_verdict",
+    "self_critique",
+    "self_refine",
+    "argument",
+    "judgement",
+    "supervision",
 ]
 
 

@@ -10,6 +10,8 @@ from typing import Any
 
 from consilience.errors import DataError
 
+STEP = "step_"
+"""Begins the label of the fence of one step; a letter for its number follows."""
 _SEAT = re.compile(r"^ROLE_ID: (.+)$", re.MULTILINE)
 _TAG = re.compile(r"^Fence tag: ([0-9a-f]{16})$", re.MULTILINE)
 _TASK = re.compile(r"^TASK: (.+)$", re.MULTILINE)
@@ -41,6 +43,8 @@ class ParsedPrompt:
         flags: Verification flags on this member's answer.
         own_answer: This member's own latest answer, or None.
         arguments: What advocates said.
+        gathered: Evidence that was gathered for this member.
+        steps: What a member that works in steps did so far, in order.
         task: The task, without its head.
     """
 
@@ -60,6 +64,8 @@ class ParsedPrompt:
     flags: tuple[dict[str, Any], ...]
     own_answer: dict[str, Any] | None
     arguments: tuple[dict[str, Any], ...]
+    gathered: tuple[dict[str, Any], ...]
+    steps: tuple[dict[str, Any], ...]
     task: str
 
 
@@ -102,6 +108,8 @@ def parse_prompt(text: str) -> ParsedPrompt:
         flags=tuple(blocks.get("flags", ())),
         own_answer=blocks.get("own_answer"),
         arguments=tuple(blocks.get("arguments", ())),
+        gathered=tuple(blocks.get("gathered", ())),
+        steps=tuple(value for label, value in blocks.items() if label.startswith(STEP)),
         task=tasks[0],
     )
 

@@ -197,7 +197,7 @@ def _tabled(state: Mapping[str, Any]) -> dict[str, Any]:
     return {**state, "others": {"columns": columns, "rows": [[row[name] for name in columns] for row in others]}}
 
 
-def render_turn_block(
+def render_turn_block(  # noqa: PLR0913 - what a prompt can show are its parameters
     *,
     tag: str,
     task_line: str,
@@ -207,6 +207,7 @@ def render_turn_block(
     own_answer: Mapping[str, Any] | None = None,
     arguments: Sequence[Mapping[str, Any]] = (),
     packet: View | None = None,
+    gathered: Sequence[Mapping[str, Any]] = (),
 ) -> str:
     """Return what varies between turns: fences for what there is to show, then the one ``TASK:`` line.
 
@@ -219,6 +220,7 @@ def render_turn_block(
         own_answer: This member's own latest answer.
         arguments: What advocates said.
         packet: The whole packet, where a member is shown more than its own sections.
+        gathered: Evidence that was gathered for this member.
 
     Raises:
         PlanError: The task is empty, not one line, or contains what only the layout may write.
@@ -238,14 +240,54 @@ def render_turn_block(
             f'the task "{task_line}" writes what only the layout may write',
             hint="Give the task without its head and without fences.",
         )
+    fences = shown_fences(
+        tag=tag,
+        state=state,
+        critiques=critiques,
+        flags=flags,
+        own_answer=own_answer,
+        arguments=arguments,
+        gathered=gathered,
+    )
+    if packet is not None:
+        fences.insert(0, _fence_line(tag, packet.json_text, "packet"))
+    return "\n".join([*fences, f"TASK: {task_line}"]) + "\n"
+
+
+def shown_fences(
+    *,
+    tag: str,
+    state: Mapping[str, Any] | None = None,
+    critiques: Sequence[Mapping[str, Any]] = (),
+    flags: Sequence[Mapping[str, Any]] = (),
+    own_answer: Mapping[str, Any] | None = None,
+    arguments: Sequence[Mapping[str, Any]] = (),
+    gathered: Sequence[Mapping[str, Any]] = (),
+) -> list[str]:
+    """Return a fence for each thing that there is to show beside a view, in a fixed order.
+
+    Args:
+        tag: The item's fence tag.
+        state: Committee state.
+        critiques: Critiques addressed to this member.
+        flags: Verification flags on this member's answer.
+        own_answer: This member's own latest answer.
+        arguments: What advocates said.
+        gathered: Evidence that was gathered for this member.
+
+    Raises:
+        DataError: A value is no JSON.
+
+    Example:
+        >>> shown_fences(tag="0123456789abcdef")
+        []
+    """
     shown: dict[str, Any] = {
+        "gathered": gathered,
         "committee": None if state is None else _tabled(state),
         "own_answer": own_answer,
         "critiques": critiques,
         "flags": flags,
         "arguments": arguments,
     }
-    fences = [fence(tag, value, label=label) for label, value in shown.items() if value]
-    if packet is not None:
-        fences.insert(0, _fence_line(tag, packet.json_text, "packet"))
-    return "\n".join([*fences, f"TASK: {task_line}"]) + "\n"
+    return [fence(tag, value, label=label) for label, value in shown.items() if value]

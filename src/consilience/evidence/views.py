@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property, lru_cache
 
@@ -130,3 +131,22 @@ def full_view(packet: Packet) -> View:
         ()
     """
     return _view(_Key(packet, frozenset(packet.sections)))
+
+
+GATHERED = "D"
+GATHERED_TITLE = "Documents gathered"
+
+
+def with_gathered(seen: View, items: Sequence[EvidenceItem]) -> View:
+    """Return a view with what was gathered for it; without any it is the very same view.
+
+    Example:
+        >>> from datetime import date
+        >>> bare = View("q", "0" * 64, date(2031, 1, 1), "first_inadmissible", None, (), ())
+        >>> with_gathered(bare, [EvidenceItem(id="D01", content={})]).evidence_ids_visible
+        ('D01',)
+    """
+    if not items:
+        return seen
+    added = Section(code=GATHERED, title=GATHERED_TITLE, items=tuple(items))
+    return replace(seen, sections=tuple(sorted((*seen.sections, added), key=lambda section: section.code)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -31,6 +31,7 @@ class Treatment(BaseModel):
         parts: The role that has each part beside the members' rounds, such as ``{"skeptic": "skeptic"}``.
         evidence: Whether the evidence is shown as given, withheld, or perturbed.
         packets: Which form of packets the application builds for it; ``plain`` in pre-registered arms.
+        tools: Whether members that work in steps have their tools, or none.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -41,6 +42,7 @@ class Treatment(BaseModel):
     parts: dict[str, str] = Field(default_factory=dict)
     evidence: Evidence = "given"
     packets: str = PLAIN
+    tools: Literal["given", "none"] = "given"
 
     def make_protocol(self, *, rounds: Sequence[int] = ()) -> Protocol:
         """Return the protocol, with another number of rounds where that is asked for.

@@ -10,6 +10,7 @@ from consilience.experiments.matching import SampleCost, probing, share_out
 from consilience.experiments.plan import Plan
 from consilience.models.prices import Catalogue
 from consilience.protocols import Protocol, Single
+from consilience.runtime.answerer import Answerer
 from consilience.runtime.briefing import Briefing, Foreseen
 
 NO_SECRET = "0" * 32
@@ -57,8 +58,12 @@ def _sum(parts: Sequence[int | None]) -> int | None:
     return sum(known) if len(known) == len(parts) else None
 
 
-def foresee(plan: Plan, items: Sequence[Item], *, catalogue: Catalogue, discount: int = 1) -> Foresight:
+def foresee(
+    plan: Plan, items: Sequence[Item], *, catalogue: Catalogue, discount: int = 1, answerer: Answerer | None = None
+) -> Foresight:
     """Return what a plan will take, where every call costs the list price divided by ``discount``.
+
+    Turns that ``answerer`` takes are as many calls as they have steps.
 
     Raises:
         LeakError: Evidence gives a target away.
@@ -73,7 +78,9 @@ def foresee(plan: Plan, items: Sequence[Item], *, catalogue: Catalogue, discount
     protocols: dict[str, Protocol] = dict.fromkeys((item.question.id for item in ordered), protocol)
     if plan.match is not None and isinstance(protocol, Single):
         once = {
-            briefing.item.question.id: briefing.foreseen(probing(protocol, samples=1), prices, discount=discount)
+            briefing.item.question.id: briefing.foreseen(
+                probing(protocol, samples=1), prices, discount=discount, answerer=answerer
+            )
             for briefing in briefings
         }
         usd = plan.match.unit == "usd"
@@ -81,6 +88,7 @@ def foresee(plan: Plan, items: Sequence[Item], *, catalogue: Catalogue, discount
         protocols |= {item: allotted.protocol for item, allotted in share_out(plan.match, costs, protocol).items()}
     return Foresight(
         tuple(
-            briefing.foreseen(protocols[briefing.item.question.id], prices, discount=discount) for briefing in briefings
+            briefing.foreseen(protocols[briefing.item.question.id], prices, discount=discount, answerer=answerer)
+            for briefing in briefings
         )
     )

@@ -15,11 +15,13 @@ from consilience.errors import BudgetError, StoppedError
 from consilience.experiments.diagnostics import PanelDiagnostics
 from consilience.experiments.manifest import RunFacts
 from consilience.experiments.plan import Plan
+from consilience.journal.events import ToolReturned, Where
 from consilience.journal.files import FileLayer, RealFiles
 from consilience.models.base import Model
 from consilience.models.batch import BatchVendor
 from consilience.models.calls import Limits, Stop
 from consilience.models.prices import Catalogue
+from consilience.runtime.answerer import Answerer
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class Job:
         models: By model id; those the plan names.
         catalogue: Prices and limits.
         batch: The vendors' batch endpoints by provider, for a run in batch mode; None calls one by one.
+        answerer: Takes some kinds of turn in steps of its own, as the plan fixes it; None where every turn is one call.
     """
 
     plan: Plan
@@ -43,6 +46,7 @@ class Job:
     models: Mapping[str, Model]
     catalogue: Catalogue
     batch: Mapping[str, BatchVendor] | None = None
+    answerer: Answerer | None = None
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,7 @@ class Orders:
         retry_failed: Ask turns again that have no answer.
         paid_nano: Payment per item as recorded elsewhere, for replay.
         batched: Keys of calls that were made in batches as recorded elsewhere, for replay.
+        tools: What tools gave by turn and step, as recorded elsewhere, for replay; then none is used.
     """
 
     max_spend_nano: int | None = None
@@ -101,6 +106,7 @@ class Orders:
     retry_failed: bool = False
     paid_nano: Mapping[str, int] | None = None
     batched: frozenset[str] = frozenset()
+    tools: Mapping[tuple[Where, int], ToolReturned] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from consilience.models.request import Effort
 from consilience.models.simulated import Reader
 from consilience.protocols import Protocol
 from consilience.registry import nearest
+from consilience.runtime.answerer import Answerer
 from consilience.runtime.briefing import Prompts, Settings
 
 COMMITTEES = ("all_anthropic", "all_openai", "mixed_random")
@@ -46,12 +47,15 @@ class Application:
         roles_for: Roles of a panel by name or file, given the seed.
         reader: How its simulated analysts read evidence.
         fields: What its evidence says, for arms that withhold or perturb it.
+        answerer: Makes of a plan's ``answering`` what takes turns in steps of its own, for a run that is replayed: it
+            reaches nothing outside. None where every turn is one call.
     """
 
     name: str
     roles_for: Callable[[str, int], tuple[Role, ...]]
     reader: Reader
     fields: EvidenceFields = field(default_factory=EvidenceFields)
+    answerer: Callable[[Mapping[str, Any]], Answerer] | None = None
 
 
 class Plan(BaseModel):
@@ -72,6 +76,7 @@ class Plan(BaseModel):
         labels: What members know each other by.
         levels: Arms whose results are wanted of one course with the rounds of each, shortest first; mostly one.
         caches: Simulated analysts count their tokens as if the vendor kept prefixes.
+        answering: What decides how turns are taken in steps, as the application says it; None where none are.
         weights: What validation taught about this panel; None gives fitted rules equal weights.
         weights_source: Where the weights come from, in words.
         max_output_tokens: Output limit per ask.
@@ -101,6 +106,7 @@ class Plan(BaseModel):
     labels: Labels
     levels: dict[str, int]
     caches: bool
+    answering: dict[str, Any] | None
     weights: Weights | None
     weights_source: str
     max_output_tokens: int
@@ -224,6 +230,7 @@ class Choices:
         live: Real models speak; otherwise simulated analysts stand in for them at their price (local models always
             speak for themselves).
         caches: Simulated analysts count their tokens as if the vendor kept prefixes.
+        answering: What decides how turns are taken in steps; None where every turn is one call.
         oracle: Simulated analysts have a private signal about the truth, so that the evaluation can be checked; for
             synthetic items only.
     """
@@ -242,6 +249,7 @@ class Choices:
     drop_empty_seats: bool = False
     live: bool = False
     caches: bool = False
+    answering: Mapping[str, Any] | None = None
     oracle: bool = False
 
 
@@ -295,6 +303,7 @@ def make_plan(application: Application, items: Sequence[Item], choices: Choices,
         labels=labels,
         levels=levels,
         caches=choices.caches and not choices.live,
+        answering=None if choices.answering is None else dict(choices.answering),
         weights=weights,
         weights_source=source,
         max_output_tokens=budgets.max_output_tokens,

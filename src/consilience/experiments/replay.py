@@ -34,7 +34,7 @@ from consilience.experiments.recorded import recorded_course, recorded_items
 from consilience.experiments.rows import aggregate, expected_rules
 from consilience.experiments.runner import run_arm
 from consilience.experiments.weights import Weights, refuse_in_sample
-from consilience.journal.events import AttemptError, AttemptResponse
+from consilience.journal.events import AttemptError, AttemptResponse, ToolReturned, Where
 from consilience.journal.reader import RunState, expand, fold
 from consilience.models.base import Model
 from consilience.models.batch import TIER
@@ -90,8 +90,10 @@ async def replay_run(folder: Path, applications: Mapping[str, Application], shel
     with tempfile.TemporaryDirectory() as scratch:
         paid = {item: event.data["paid_nano"] for item, event in state.items_finished.items()}
         items = [item for item in recorded_items(folder, plan) if item.question.id in paid]
-        job = Job(plan, items, run_id, Path(scratch) / "run", models, catalogue)
-        orders = Orders(limits=ONE_TRY, paid_nano=paid, batched=_batched(state))
+        make = applications[plan.application].answerer
+        answerer = None if make is None or plan.answering is None else make(plan.answering)
+        job = Job(plan, items, run_id, Path(scratch) / "run", models, catalogue, answerer=answerer)
+        orders = Orders(limits=ONE_TRY, paid_nano=paid, batched=_batched(state), tools=_tools(state))
         replaying = Shell(clock=shell.clock, run_secret=frozen.content["run_secret"], facts=shell.facts)
         report = await run_arm(job, replaying, orders)
         again = (report.folder / "predictions.parquet").read_bytes()
@@ -126,6 +128,14 @@ def _error(recorded: Mapping[str, Any]) -> ModelError:
     kinds = {kind.__name__: kind for kind in (UnreachedModelError, TransientModelError)}
     kind = kinds.get(recorded["type"], FinalModelError)
     return kind(recorded["message"], hint=recorded["hint"], status=recorded["status"])
+
+
+def _tools(state: RunState) -> dict[tuple[Where, int], ToolReturned]:
+    """Return what tools gave, texts put back."""
+    return {
+        at: ToolReturned(**{**vars(event), "result": expand(event.result, state.texts)})
+        for at, (_, event) in state.tools.items()
+    }
 
 
 def _batched(state: RunState) -> frozenset[str]:

@@ -7,14 +7,21 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final
 
-from consilience.aggregation.answers import AnswerRow, FittedPanel, aggregate_answers, answer_columns, rule_names
+from consilience.aggregation.answers import (
+    AnswerRow,
+    FittedPanel,
+    aggregate_answers,
+    aggregate_stages,
+    answer_columns,
+    rule_names,
+)
 from consilience.core.deliberation import Deliberation, Table, has_quorum, present
 from consilience.core.packet import Item
 from consilience.core.question import Kind, Question
 from consilience.experiments.plan import Plan
 from consilience.experiments.totals import Totals, totals
 from consilience.models.prices import NANO
-from consilience.protocols import Protocol
+from consilience.protocols import STAGED_RULES, Protocol
 from consilience.runtime.session import TurnRecord
 
 SAMPLES: Final = "samples_"
@@ -39,6 +46,8 @@ def aggregate(question: Question, course: Deliberation, fitted: FittedPanel | No
     made = aggregate_answers(question, present(course.final), fitted) if has_quorum(course.final) else []
     if course.sampled:
         made += [replace(row, rule=f"{SAMPLES}{row.rule}") for row in made if row.rule in SAMPLED_RULES[question.kind]]
+    if course.stages is not None and made:
+        made += aggregate_stages(course.stages, made, n_seats=len(course.final))
     for name, standing in course.variants.items():
         if standing.answer is not None:
             alone = aggregate_answers(question, [(standing.seat, standing.answer)])[0]
@@ -142,7 +151,7 @@ def _of_level(question: Question, level: Level, common: Mapping[str, Any]) -> li
     rows: list[dict[str, Any]] = []
     for rule in expected_rules(question.kind, level.course, level.protocol, level.fitted):
         own: dict[str, Any] = {}
-        if rule in level.protocol.variants():
+        if rule in level.protocol.variants() and rule not in STAGED_RULES:
             alone = level.course.variants.get(rule)
             told = "not_asked" if alone is None else status_of((alone,))
             own = {"status": told, "n_answered": int(told == "answered"), "n_seats": 1}

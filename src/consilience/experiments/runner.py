@@ -110,6 +110,7 @@ class _Run:
             retry_failed=orders.retry_failed,
             watch=self._taken,
             probes=0 if plan.match is None else PROBES,
+            tools=orders.tools,
         )
         self.protocol = plan.make_protocol()
         self.matching: Matching | None = None
@@ -246,7 +247,7 @@ class _Run:
         """Ask one item as a protocol does, unless the run is stopping."""
         if self.stopped_by is not None or self.failure is not None:
             return
-        session = ItemSession(briefing, self.taker)
+        session = ItemSession(briefing, self.taker, self.job.answerer)
         item = briefing.item
         item_id = item.question.id
         try:
@@ -274,7 +275,8 @@ class _Run:
             return 0  # it was admitted before, and what its calls at the vendor free is needed to go on
         discount = 1 if self.job.batch is None else DISCOUNT
         ended = self.state.turns.keys()
-        return briefing.foreseen(protocol, self.prices, ended=ended, discount=discount).expected_nano or 0
+        foreseen = briefing.foreseen(protocol, self.prices, ended=ended, discount=discount, answerer=self.job.answerer)
+        return foreseen.expected_nano or 0
 
     def _finish(self, item: Item, session: ItemSession, course: Deliberation) -> None:
         item_id = item.question.id

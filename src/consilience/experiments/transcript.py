@@ -104,4 +104,5 @@ def _turn(record: TurnRecord) -> dict[str, Any]:
         ],
         "outcome": outcome,
         "flags": [flag.model_dump(mode="json") for flag in record.flags],
+        **({"log": record.log} if record.log else {}),
     }

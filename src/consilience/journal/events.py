@@ -158,6 +158,24 @@ class AttemptLost:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ToolReturned:
+    """A tool that a member used has returned; durable before the result is used, so that a replay uses no tool.
+
+    Attributes:
+        tool: Its name.
+        step: 0-based step of the turn.
+        arguments: What it was given.
+        result: What it gave, failures included; long strings interned.
+    """
+
+    type: ClassVar[str] = "tool.returned"
+    tool: str
+    step: int
+    arguments: dict[str, Any]
+    result: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
 class BatchSubmitted:
     """A vendor accepted a batch; durable before it is polled, so that a crash takes it up again."""
 
@@ -236,6 +254,7 @@ Event: TypeAlias = (
     | AttemptResponse
     | AttemptError
     | AttemptLost
+    | ToolReturned
     | BatchSubmitted
     | TurnAccepted
     | TurnFailed

@@ -24,6 +24,7 @@ from consilience.journal.events import (
     RunFinished,
     RunStarted,
     TextStored,
+    ToolReturned,
     TurnAccepted,
     TurnFailed,
     Where,
@@ -295,6 +296,7 @@ class RunState:
         turn_ends: Numbers of all terminal records by turn coordinates; a turn asked again has several.
         answers: Latest response by key.
         batches: Provider and batch id by custom id of the call.
+        tools: Number of the record and event of each tool that returned, by turn coordinates and step; the latest.
 
     Example:
         >>> state = RunState(Texts(Path("run")))
@@ -312,6 +314,7 @@ class RunState:
     turn_ends: dict[Where, list[int]] = field(default_factory=dict)
     answers: dict[str, AttemptResponse] = field(default_factory=dict)
     batches: dict[str, tuple[str, str]] = field(default_factory=dict)
+    tools: dict[tuple[Where, int], tuple[int, ToolReturned]] = field(default_factory=dict)
 
     def add(self, record: Record) -> None:
         """Take the next record in.
@@ -333,6 +336,8 @@ class RunState:
                 self.items_finished[record.where.item or ""] = event
             case AttemptReserved() as event:
                 self._reserve(record, event)
+            case ToolReturned() as event:
+                self.tools[record.where, event.step] = (record.seq, event)
             case AttemptResponse() | AttemptError() | AttemptLost() as event:
                 self._settle(record, event)
             case TurnAccepted() | TurnFailed() as event:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -25,8 +25,12 @@ LAMBDA_RANGE = (0.1, 0.6)
 ZETA_RANGE = (0.3, 0.9)
 SIGNAL_SD = 0.05
 MIN_CACHEABLE_TOKENS = 1_024
-FIRST_TURNS = ("estimate", "argument (round 1)")
+FIRST_TURNS = ("estimate", "argument (round 1)", "research (step 1 ")
 """How the tasks of a seat's first turn about an item begin."""
+
+ENVELOPE: Mapping[str, None] = {"answer": None, "critiques": None, "abstention": None}
+ACTION = "action"
+"""Names an action of somebody who works in steps; its reply is complete as the reader made it."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +102,7 @@ class Mind:
 
 
 Reader = Callable[[Mind], dict[str, Any]]
-"""Turns a prompt into the envelope of a reply, as JSON values."""
+"""Turns a prompt into the envelope of a reply, or into an action, as JSON values."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +152,8 @@ class Simulated:
             draws=Draws(self.seed, system + facts),
             signal=None if self.signals is None else self.signals.get(prompt.tag),
         )
-        text = json.dumps({"answer": None, "critiques": None, "abstention": None} | self.reader(mind))
+        said = self.reader(mind)
+        text = json.dumps(said if ACTION in said else {**ENVELOPE, **said})
         latency_s = round(1 + len(text) / 400 + mind.draws.uniform("latency"), 3)
         usage = cached(request, prompt, counted(request, text)) if self.caches else None
         return completion(request, text, latency_s=latency_s, usage=usage)

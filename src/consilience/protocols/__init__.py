@@ -10,6 +10,7 @@ from consilience.protocols.delphi import Delphi
 from consilience.protocols.independent import Independent
 from consilience.protocols.single import Single
 from consilience.protocols.skeptic import BlindedSkeptic
+from consilience.protocols.staged import STAGED_RULES, Staged
 from consilience.registry import Registry
 
 PROTOCOLS: Registry[type[Protocol]] = Registry(
@@ -21,6 +22,7 @@ PROTOCOLS: Registry[type[Protocol]] = Registry(
         Single,
         Delphi,
         Adversarial,
+        Staged,
         Reask,
         PeersOnly,
         EvidenceOnly,
@@ -29,4 +31,4 @@ PROTOCOLS: Registry[type[Protocol]] = Registry(
     group="consilience.protocols",
 )
 
-__all__ = ["PROTOCOLS", "Debate", "Independent", "Protocol", "Single"]
+__all__ = ["PROTOCOLS", "STAGED_RULES", "Debate", "Independent", "Protocol", "Single"]

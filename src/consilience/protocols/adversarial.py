@@ -58,47 +58,96 @@ class Adversarial(Protocol):
     async def run(self, session: Session) -> Deliberation:
         """Let the advocates argue in turn, then ask the judge."""
         seats = session.seating.parts
-        said: list[Argument] = []
-        gaps: list[float] = []
-        for round_ in range(1, self.rounds + 1):
-            for side in ADVOCATES:
-                heard = tuple([argument for argument in said if argument.side != side][-1:])
-                turn = Turn(kind="argument", round=round_)
-                (outcome,) = await session.ask([Ask(seats[side], turn, Shown(arguments=heard))])
-                if isinstance(outcome, Answered) and isinstance(outcome.said, Probability):
-                    said.append(Argument(side, outcome.said))
-            gap = _gap(said)
-            gaps += [] if gap is None else [gap]
-            if gap is not None and gap < self.consensus_gap:
-                break
-        turn = Turn(kind="judgement", round=round_ + 1)
-        (verdict,) = await session.ask([Ask(seats[JUDGE], turn, Shown(arguments=tuple(said)))])
+        debate = await argue(session, rounds=self.rounds, consensus_gap=self.consensus_gap)
+        turn = Turn(kind="judgement", round=debate.rounds + 1)
+        (verdict,) = await session.ask([Ask(seats[JUDGE], turn, Shown(arguments=debate.said))])
         table = first_table([seats[JUDGE]], [verdict], round_=turn.round)
-        return Deliberation(tables=((),), verdicts=table, notes=self._told(gaps, rounds=round_))
-
-    def _told(self, gaps: list[float], *, rounds: int) -> dict[str, object]:
-        if not gaps:
-            return {"rounds_argued": rounds, "opening_gap": None, "closing_gap": None, "debate": "no_arguments"}
-        closing = gaps[-1]
-        came_to = "reconciled" if closing < self.consensus_gap else "diverged" if closing > gaps[0] else "unresolved"
-        return {"rounds_argued": rounds, "opening_gap": gaps[0], "closing_gap": closing, "debate": came_to}
+        return Deliberation(tables=((),), verdicts=table, notes=debate.told())
 
     def plan(self, seating: Seating) -> tuple[Planned, ...]:
         """Return the arguments in order, then the judgement."""
-        arguments = [
-            Planned(seating.parts[side], Turn(kind="argument", round=round_), min(1, round_ - 1 + place))
-            for round_ in range(1, self.rounds + 1)
-            for place, side in enumerate(ADVOCATES)
-        ]
+        arguments = planned_arguments(seating, self.rounds)
         judgement = Turn(kind="judgement", round=self.rounds + 1)
         return (*arguments, Planned(seating.parts[JUDGE], judgement, len(arguments)))
 
 
+@dataclass(frozen=True)
+class Debate:
+    """What two advocates said to each other.
+
+    Attributes:
+        said: Arguments in order; a reply that came to nothing is none.
+        gaps: How far apart their log-odds lay after each round in which both had spoken.
+        rounds: Rounds that were run.
+        consensus_gap: Below it they agree.
+    """
+
+    said: tuple[Argument, ...]
+    gaps: tuple[float, ...]
+    rounds: int
+    consensus_gap: float
+
+    @property
+    def consensus(self) -> bool:
+        """Whether they came to agree."""
+        return bool(self.gaps) and self.gaps[-1] < self.consensus_gap
+
+    @property
+    def last(self) -> tuple[float, float] | None:
+        """Their last probabilities, yes first; None until both have spoken."""
+        latest = {argument.side: argument.said for argument in self.said}
+        p = [said.p_yes for side in ADVOCATES if isinstance(said := latest.get(side), Probability)]
+        return (p[0], p[1]) if len(p) == len(ADVOCATES) else None
+
+    def told(self) -> dict[str, object]:
+        """Return what is recorded of it."""
+        if not self.gaps:
+            return {"rounds_argued": self.rounds, "opening_gap": None, "closing_gap": None, "debate": "no_arguments"}
+        opening, closing = self.gaps[0], self.gaps[-1]
+        came_to = "reconciled" if self.consensus else "diverged" if closing > opening else "unresolved"
+        return {"rounds_argued": self.rounds, "opening_gap": opening, "closing_gap": closing, "debate": came_to}
+
+
+async def argue(session: Session, *, rounds: int, consensus_gap: float) -> Debate:
+    """Let two advocates answer each other's last argument, until they agree or the rounds are over."""
+    said: list[Argument] = []
+    gaps: list[float] = []
+    round_ = 0
+    for round_ in range(1, rounds + 1):
+        for side in ADVOCATES:
+            heard = tuple([argument for argument in said if argument.side != side][-1:])
+            turn = Turn(kind="argument", round=round_)
+            (outcome,) = await session.ask([Ask(session.seating.parts[side], turn, Shown(arguments=heard))])
+            if isinstance(outcome, Answered) and isinstance(outcome.said, Probability):
+                said.append(Argument(side, outcome.said))
+        gap = _gap(said)
+        gaps += [] if gap is None else [gap]
+        if gap is not None and gap < consensus_gap:
+            break
+    return Debate(tuple(said), tuple(gaps), round_, consensus_gap)
+
+
+def planned_arguments(seating: Seating, rounds: int) -> tuple[Planned, ...]:
+    """Return the arguments of a whole debate, in order."""
+    return tuple(
+        Planned(seating.parts[side], Turn(kind="argument", round=round_), min(1, round_ - 1 + place))
+        for round_ in range(1, rounds + 1)
+        for place, side in enumerate(ADVOCATES)
+    )
+
+
+def log_odds(p: float) -> float:
+    """Return the log-odds of a probability, which counts as no nearer to 0 or 1 than .005.
+
+    Example:
+        >>> log_odds(0.5), round(log_odds(1.0), 3)
+        (0.0, 5.293)
+    """
+    clipped = min(max(p, LOGIT_CLIP), 1 - LOGIT_CLIP)
+    return math.log(clipped / (1 - clipped))
+
+
 def _gap(arguments: list[Argument]) -> float | None:
     """Return how far apart the advocates' latest log-odds lie; None until both have spoken."""
-    latest = {argument.side: argument.said for argument in arguments}
-    p = [said.p_yes for side in ADVOCATES if isinstance(said := latest.get(side), Probability)]
-    if len(p) < len(ADVOCATES):
-        return None
-    odds = [math.log(x / (1 - x)) for x in (min(max(value, LOGIT_CLIP), 1 - LOGIT_CLIP) for value in p)]
-    return abs(odds[0] - odds[1])
+    latest = Debate(tuple(arguments), (), 0, 0.0).last
+    return None if latest is None else abs(log_odds(latest[0]) - log_odds(latest[1]))

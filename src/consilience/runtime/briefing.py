@@ -9,7 +9,7 @@ from typing import Literal
 
 from consilience.config import package_text
 from consilience.core.canonical import canonical_json, tagged_hash
-from consilience.core.packet import Item
+from consilience.core.packet import EvidenceItem, Item
 from consilience.core.panel import Seat, seating_of
 from consilience.core.question import Kind
 from consilience.core.role import ALL_SECTIONS
@@ -23,6 +23,7 @@ from consilience.journal.events import Where
 from consilience.models.prices import Price, bound_nano, cost_nano
 from consilience.models.request import SAMPLES_PER_REPLICATE, Block, Contract, Effort, Message, Request, Usage
 from consilience.protocols import Protocol
+from consilience.runtime.answerer import Answerer, Inquiry
 from consilience.runtime.state import State
 
 STATE_BYTES_PER_ROW = 1_600
@@ -203,7 +204,15 @@ class Briefing:
         guard_view(seen, target=self.item.truth)
         return seen
 
-    def request(self, label: str, turn: Turn, state: State | None, *, whole: bool = False) -> Request:
+    def request(
+        self,
+        label: str,
+        turn: Turn,
+        state: State | None,
+        *,
+        whole: bool = False,
+        gathered: Sequence[EvidenceItem] = (),
+    ) -> Request:
         """Lay a call out for prefix caches: system (constant per seat), view (constant per item), then what varies."""
         seat = self.seat(label)
         task = fill(self._prompts.tasks[turn.kind], {"round": str(turn.round), "seat": label})
@@ -217,6 +226,7 @@ class Briefing:
             own_answer=told.own_answer,
             arguments=told.arguments,
             packet=self.whole if whole else None,
+            gathered=[item.shown() for item in gathered],
         )
         view_block = Block(self._view_blocks[self._place[label]], cache=label in self.settings.reuse_view)
         return Request(
@@ -228,7 +238,33 @@ class Briefing:
             max_output_tokens=self.settings.max_output_tokens,
             effort=self.settings.effort,
             sampling=None,
-            replicate=SAMPLES_PER_REPLICATE * self.settings.replicate + turn.sample,
+            replicate=self.replicate(turn),
+        )
+
+    def replicate(self, turn: Turn) -> int:
+        """Return the index that tells apart samples of one prompt, and repetitions of the run."""
+        return SAMPLES_PER_REPLICATE * self.settings.replicate + turn.sample
+
+    def inquiry(
+        self, label: str, turn: Turn, state: State | None, *, view: View, gathered: Sequence[EvidenceItem] = ()
+    ) -> Inquiry:
+        """Return what a seat that works in steps of its own is to answer, and from what."""
+        place = self._place[label]
+        return Inquiry(
+            question=self.item.question,
+            seat=self.seats[place],
+            number=place + 1,
+            alone=len(self.seats) == 1,
+            turn=turn,
+            view=view,
+            view_block=self._view_blocks[place],
+            state=state,
+            gathered=tuple(gathered),
+            preamble=self._prompts.preamble,
+            tag=self.tag,
+            max_output_tokens=self.settings.max_output_tokens,
+            effort=self.settings.effort,
+            replicate=self.replicate(turn),
         )
 
     def foreseen(
@@ -238,12 +274,13 @@ class Briefing:
         *,
         ended: Container[Where] = (),
         discount: int = 1,
+        answerer: Answerer | None = None,
     ) -> Foreseen:
         """Return what the item's planned turns will take, corrections apart; turns in ``ended`` take nothing more.
 
         Each other answer's row, summary and critiques enter at an allowance; expected are four bytes a token and
         replies of the assumed length; the worst case counts every byte as a token and every reply at its limit. Calls
-        cost the list price divided by ``discount``.
+        cost the list price divided by ``discount``. A turn that ``answerer`` takes is as many calls as it has steps.
         """
         expected = worst = turns = tokens = worst_tokens = 0
         priced = True
@@ -258,12 +295,15 @@ class Briefing:
                 fixed + STATE_BYTES_PER_ROW * planned.rows + len(self._prompts.tasks[turn.kind]) + self._contract.size
             )
             price = prices[self.seat(label).model]
-            usual = Usage(-(-size // 4), 0, 0, 0, reply, 0)
-            bound = bound_nano(input_tokens=size, output_tokens=self.settings.max_output_tokens, price=price)
             turns += 1
-            tokens += usual.total
-            worst_tokens += size + self.settings.max_output_tokens
-            priced = priced and bound is not None
-            worst += -(-(bound or 0) // discount)
-            expected += -(-min(bound or 0, cost_nano(usual, price) or 0) // discount)
+            stepwise = answerer is not None and turn.kind in answerer.turns
+            for gathered in answerer.room(turn.kind) if answerer is not None and stepwise else (0,):
+                usual = Usage(-(-(size + gathered) // 4), 0, 0, 0, reply, 0)
+                limit = self.settings.max_output_tokens
+                bound = bound_nano(input_tokens=size + gathered, output_tokens=limit, price=price)
+                tokens += usual.total
+                worst_tokens += size + gathered + limit
+                priced = priced and bound is not None
+                worst += -(-(bound or 0) // discount)
+                expected += -(-min(bound or 0, cost_nano(usual, price) or 0) // discount)
         return Foreseen(turns, tokens, worst_tokens, expected if priced else None, worst if priced else None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,7 +21,14 @@ from consilience.core.outcomes import (
 from consilience.errors import AccountError, ContractError, IntegrityError, ModelError, ResumeMismatchError
 from consilience.evidence.rendering import fence
 from consilience.journal.budget import Envelope
-from consilience.journal.events import AttemptLost, AttemptResponse, TurnAccepted, TurnFailed, Where
+from consilience.journal.events import (
+    AttemptLost,
+    AttemptResponse,
+    ToolReturned,
+    TurnAccepted,
+    TurnFailed,
+    Where,
+)
 from consilience.journal.reader import Attempt, AttemptKey, RunState, expand
 from consilience.journal.writer import JournalWriter
 from consilience.models.batch import still_out
@@ -62,6 +69,7 @@ class TurnTaker:
         watch: Is told of every turn.
         given_up: Tries in a batch at the vendor that nobody waits for any more.
         probes: So many samples of a prompt are kept when they are taken, because they are asked for again later.
+        tools: What tools gave in a run that is replayed, by turn and step; nothing is used then.
     """
 
     pool: ModelPool
@@ -71,6 +79,7 @@ class TurnTaker:
     watch: Callable[[Taken], None] = lambda _: None
     given_up: list[AttemptKey] = field(default_factory=list)
     probes: int = 0
+    tools: Mapping[tuple[Where, int], ToolReturned] = field(default_factory=dict)
     _kept: dict[Where, Taken] = field(default_factory=dict)
 
     async def take(
@@ -91,7 +100,7 @@ class TurnTaker:
             outcome = outcome_from_json(ended.outcome)
             now, recorded = self.pool.key_of(request), self._ended_key(where)
             if recorded != now and not self.retry_failed:
-                raise _mismatch(where, recorded, now)
+                raise mismatch(where, recorded, now)
             if not self.retry_failed or (isinstance(outcome, Answered) and recorded == now):
                 return Taken(outcome, self._ended_calls(where), live=False)
         outcome, calls = await self._ask(request, expected, where=where, role=role, tag=tag, envelope=envelope)
@@ -145,7 +154,7 @@ class TurnTaker:
                 return Failed(error=type(error).__name__, message=str(error)), tuple(calls)
             calls.append(call)
             reply = call.completion
-            ended = _ended_early(reply, request.model)
+            ended = ended_early(reply, request.model)
             if ended is not None:
                 return ended, tuple(calls)
             if reply.stop_reason == "max_tokens":
@@ -177,7 +186,7 @@ class TurnTaker:
         if reserved.key == now:
             return Pending(batch[1], last.attempt, reserved.reserved_nano)
         if not self.retry_failed:
-            raise _mismatch(last.where, reserved.key, now)
+            raise mismatch(last.where, reserved.key, now)
         lost = AttemptLost(key=reserved.key, ask=last.ask, attempt=last.attempt, charged_nano=reserved.reserved_nano)
         self.journal.append(lost, last.where)
         self.given_up.append(last)
@@ -185,7 +194,7 @@ class TurnTaker:
 
     def _recorded_call(self, request: Request, asked: Asked) -> Call | None:
         """Return the recorded answer to this ask of a turn cut short, or None when there is none."""
-        _, since = self._last_ends(asked.where)
+        _, since = self.last_ends(asked.where)
         for tries in range(asked.tries_before):
             attempt = self.recorded.attempts[AttemptKey(asked.where, asked.ask, tries)]
             if attempt.record > since and isinstance(attempt.outcome, AttemptResponse):
@@ -193,17 +202,21 @@ class TurnTaker:
                 if attempt.outcome.key == key:
                     return self._restore(attempt.outcome, tries)
                 if not self.retry_failed:
-                    raise _mismatch(asked.where, attempt.outcome.key, key)
+                    raise mismatch(asked.where, attempt.outcome.key, key)
         return None
 
-    def _last_ends(self, where: Where) -> tuple[int, int]:
+    def last_ends(self, where: Where) -> tuple[int, int]:
         """Return the numbers of the records that ended this turn the last two times; 0 where it never did."""
         ends = [0, 0, *self.recorded.turn_ends.get(where, [])]
         return ends[-2], ends[-1]
 
+    def restored(self, attempt: Attempt, tries: int) -> Call | None:
+        """Return the recorded answer of an attempt as a call; None where it has none."""
+        return self._restore(attempt.outcome, tries) if isinstance(attempt.outcome, AttemptResponse) else None
+
     def _ended_attempts(self, where: Where) -> Iterator[tuple[int, Attempt]]:
         """Yield the attempts of the turn as it last ended, ask by ask, each with its index."""
-        before, last = self._last_ends(where)
+        before, last = self.last_ends(where)
         for ask in range(MAX_CORRECTIONS + 2):
             for tries in range(self.recorded.next_attempt(where, ask)):
                 attempt = self.recorded.attempts[AttemptKey(where, ask, tries)]
@@ -226,7 +239,7 @@ class TurnTaker:
         return Call(response.key, completion, response.cost_nano, response.estimated, tries)
 
 
-def _ended_early(reply: Completion, asked: str) -> Abstained | Failed | None:
+def ended_early(reply: Completion, asked: str) -> Abstained | Failed | None:
     """Return what a reply comes to that is not to be read at all: another model's, a refusal, an unknown end."""
     if reply.model != asked and not _DATED.fullmatch(reply.model.removeprefix(asked)):
         return Failed(error="OtherModel", message=f"{asked} was asked and {reply.model} answered")
@@ -253,7 +266,8 @@ def _error(outcome: Unreadable | Failed) -> dict[str, Any]:
     return {"type": "ContractError", "message": "; ".join(outcome.problems)}
 
 
-def _mismatch(where: Where, recorded: str, now: str) -> ResumeMismatchError:
+def mismatch(where: Where, recorded: str, now: str) -> ResumeMismatchError:
+    """Return the error of a turn on record that would now be asked otherwise."""
     return ResumeMismatchError(
         f"{where.label()} was asked with key {recorded[:12]} and would now be asked with {now[:12]}",
         hint="A prompt, schema, model or the evidence changed: start a new run with --run-id. If a run with "

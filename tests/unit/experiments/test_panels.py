@@ -28,14 +28,16 @@ from consilience.experiments.panels import (
     panel_spec,
     panel_tag,
 )
+from consilience.forecasting import panel as forecasting
 from consilience.valuation import roster
 
-SHELVES = {shelf.application: shelf for shelf in (roster.SHELF, general.SHELF)}
+SHELVES = {shelf.application: shelf for shelf in (roster.SHELF, general.SHELF, forecasting.SHELF)}
 PACKAGED = [(application, name) for application in SHELVES for name in packaged_panels(application)]
 SKEPTIC = "skeptic"
 NOT_OF = {
-    "valuation": {"advocates"},  # who argue yes and no
-    "general": {"shuffled12", "no_skeptic"},  # all views are one, and nobody there is a skeptic
+    "valuation": {"advocates", "staged"},  # who argue yes and no
+    "forecasting": {"shuffled12", "no_skeptic"},
+    "general": {"shuffled12", "no_skeptic", "staged"},  # all views are one, and nobody there is a skeptic
 }
 OWN = "---\nid: broker\nview: [P, C]\n---\nPredict the closing price.\n"
 

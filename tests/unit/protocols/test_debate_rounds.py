@@ -165,7 +165,8 @@ def test_every_protocol_carries_every_kind_it_declares(name: str, kind: Any) -> 
 
 def test_most_protocols_serve_all_kinds() -> None:
     narrower = {name: PROTOCOLS[name].kinds for name in PROTOCOLS.names() if PROTOCOLS[name].kinds != ALL_KINDS}
-    assert narrower == {"adversarial": ("probability",), "displaced": ("estimate", "probability")}
+    yes_no = ("probability",)
+    assert narrower == {"adversarial": yes_no, "staged": yes_no, "displaced": ("estimate", "probability")}
 
 
 def test_a_moving_vote_is_not_settled() -> None:
