@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -84,6 +84,11 @@ def search(client: Client | None, query: str = "rates", **settings: Any) -> tupl
     return made, anyio.run(lambda: made.search(query, step=1))
 
 
+def documents(made: Executor, record: ToolRecord, **limits: int) -> list[dict[str, Any]]:
+    shown: Any = made.shown(record, **limits)["documents"]
+    return list(shown)
+
+
 def reasons(record: ToolRecord) -> dict[str, str]:
     return {one.url.rpartition("/")[2]: one.reason for one in record.filtered}
 
@@ -118,7 +123,7 @@ def test_undated_is_kept_with_its_warning_where_the_run_says_so() -> None:
     made, record = search(Client([hit("undated", None), hit("before")]), undated="flag")
     assert [made.documents[name].undated for name in record.kept] == [True, False]
     assert record.undated == 1
-    first, second = made.shown(record)["documents"]  # type: ignore[misc]
+    first, second = documents(made, record)
     assert "warning" in first
     assert "warning" not in second
 
@@ -316,7 +321,7 @@ def test_a_cancelled_call_is_made_anew_by_one_who_waited() -> None:
         return cache.calls, got
 
     async def waiting_after(
-        scope: anyio.CancelScope, cache: SearchCache, waiting: Callable[[], Awaitable[None]]
+        scope: anyio.CancelScope, cache: SearchCache, waiting: Callable[[], Coroutine[Any, Any, None]]
     ) -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(waiting)
@@ -345,11 +350,11 @@ def test_reading_gives_the_whole_document_under_the_same_rules() -> None:
     assert made.texts("D01") == ("An excerpt.", "word " * 10_000)
     assert again.repeated
     assert len(client.seen) == 2
-    (shown,) = made.shown(whole)["documents"]  # type: ignore[misc]
+    (shown,) = documents(made, whole)
     assert len(shown["text"]) == 12_000
     assert shown["text_cut"] == "the first 12000 of 50000 characters"
     assert shown["published"] == "2025-02-19"
-    (excerpt,) = made.shown(found)["documents"]  # type: ignore[misc]
+    (excerpt,) = documents(made, found)
     assert excerpt["text"] == "An excerpt."
     assert "text_cut" not in excerpt
 
@@ -416,7 +421,7 @@ def test_a_replay_from_what_was_fetched_gives_the_same_records_byte_for_byte() -
 
 def test_a_long_title_is_cut_and_marked() -> None:
     made, record = search(Client([hit("a", title="t" * 400)]))
-    (shown,) = made.shown(record, search_characters=4)["documents"]  # type: ignore[misc]
+    (shown,) = documents(made, record, search_characters=4)
     assert (len(shown["title"]), shown["title_cut"]) == (300, "the first 300 of 400 characters")
     assert (shown["text"], shown["text_cut"]) == ("Text", "the first 4 of 10 characters")
 
