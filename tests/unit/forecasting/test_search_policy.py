@@ -116,6 +116,7 @@ def test_the_questions_own_pages_are_blocked() -> None:
         "Implied probability of default: 14%",
         "Superforecasters say 1 in 5.",
         "There's a 20% chance, according to prediction markets.",
+        "Yes trades at 51 cents and no at 49.",
         "a one with 38¢ for the YES contract",
     ],
 )

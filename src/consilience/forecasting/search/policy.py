@@ -51,7 +51,7 @@ _TOKENS = re.compile(
     r"|event contracts?|bookmakers?|bookies|oddsmakers?|sportsbooks?|superforecasters?|fedwatch"
     r"|(?:market-)?implied (?:probability|odds|chance)|market[- ]implied"
     r"|(?:community|crowd|crowd's|crowdsourced|aggregate) (?:prediction|forecast|median|estimate|probability)"
-    r"|(?:yes|no)[- ](?:shares?|contracts?|price))"
+    r"|(?:yes|no)[- ](?:shares?|contracts?|price)|\byes trade[ds]?\b)"
     r"|(?P<actor>\btraders?\b|\binvestors\b|\bbettors\b|\bpunters\b|\bgamblers\b|\bwagers?\b|\bmarkets?\b|\bfutures\b"
     r"|\bswaps\b|\bforecasters\b)"
     r"|(?P<chance>\bchances?\b|\bprobabilit(?:y|ies)\b|\bodds\b|\blikelihood\b|\blikely\b)"

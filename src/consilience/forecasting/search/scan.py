@@ -77,7 +77,14 @@ _RULES: tuple[_Rule, ...] = (
     *_rules(
         "override_instructions", "ignore|disregard|forget|override|bypass|neglect|not follow|stop following", _OVERRIDE
     ),
-    *_rules("override_instructions", "new instructions|updated instructions|revised instructions", r"[ \t]*:"),
+    *_rules(
+        "override_instructions",
+        "new instructions|updated instructions|revised instructions",
+        rf"[ \t]*(?::|for (?:the|all|any) {_MODEL}\b)",
+    ),
+    *_rules("override_instructions", "discard", rf"{_GAP}{_ALL}{_PRIOR}(?:{_ORDERS}|document|source|evidence|text)"),
+    *_rules("override_instructions", "your real task|your true task|your actual task|your system prompt"),
+    *_rules("override_instructions", "paste its|paste your|print its|reveal its", r"\s(?:system )?prompt"),
     *_rules("override_instructions", "ignorez|oubliez", r"\s[^.\n]{0,30}(?:instructions|consignes)"),
     *_rules("override_instructions", "ignoriere|vergiss", r"\s[^.\n]{0,30}(?:anweisung|instruktion)"),
     *_rules("override_instructions", "ignora|ignore|olvida", r"\s[^.\n]{0,30}(?:instrucciones|instruções|istruzioni)"),
@@ -104,11 +111,17 @@ _RULES: tuple[_Rule, ...] = (
         "attention|note to|message to|message for|instructions to|instructions for|dear",
         rf"[\s:,]{{1,3}}(?:all |any |the )?{_MODEL}(?: (?:agent|assistant|model|reader|bot|forecaster)s?)? ?[:,!—]",
     ),
+    *_rules(
+        "addresses_model",
+        "the assistant must|reader's assistant must|the ai must|the model must|the agent must",
+        rf"{_GAP}(?:search|answer|ignore|output|report|set|paste|call|fetch)\b",
+    ),
     *_rules("role_marker", ("<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|start_header_id|>")),
     *_rules("role_marker", "[inst]|[/inst]|<<sys>>|<system>|</system>|<assistant>|<system_prompt>|<instructions>"),
     *_rules("role_marker", "human:", r"[^\n]{0,300}\n{1,3}[ \t]*assistant:", begins="line"),
     *_rules("role_marker", "# system|# instructions|# new instructions", r"(?: prompt| message)?[ \t]*(?::|\r?\n)"),
-    *_rules("role_marker", "system:", r"[ \t]*(?:you\b|new\b|ignore|from now)", begins="line"),
+    *_rules("role_marker", "system:", r"[ \t]*(?:you (?:are|must|will)\b|new\b|ignore|from now)", begins="sentence"),
+    *_rules("role_marker", "[[|<!--|<<|{{", r"[ \t]*(?:assistant|system|ai|llm|model|agent)[ \t]*:"),
     *_rules("layout_line", "TASK|ROLE_ID", r"[ \t]*:", begins="line", cased=True),
     *_rules("layout_line", "role_id|fence tag|kind of answer|information cutoff", r"[ \t]*:", begins="line"),
     *_rules("tool_lookalike", "<function_calls|<invoke name=|<tool_call|<function=|<tool_use"),
@@ -130,6 +143,13 @@ _RULES: tuple[_Rule, ...] = (
         _CONTENT,
         begins="sentence",
     ),
+    *_rules(
+        "probability_request",
+        "report probability|set probability|set the probability|with probability|give probability|output probability",
+        r"\s(?:to |of |= ?)?(?:[01]?\.[0-9]+|[01]\b|[0-9]{1,3} ?%)"
+        r"(?=[^\n]{0,60}(?:confidence|citation|every question))",
+    ),
+    *_rules("probability_request", "give every quantile|set every quantile"),
     *_rules("probability_request", "the correct probability is|the correct forecast is|your forecast should be"),
     *_rules(
         "probability_request", "your answer should be|your answer must be|your probability must|your forecast must"
