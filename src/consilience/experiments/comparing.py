@@ -13,6 +13,7 @@ import polars as pl
 from consilience.experiments.arm_scores import Draws, interval_scores, point_measures, ratio_scores
 from consilience.experiments.contrasts import CommonItems
 from consilience.experiments.evaluation import ArmResult, Comparison, Resampling
+from consilience.experiments.further import further_measures
 from consilience.experiments.predictions import SIMULATED_PREFIX, STATUSES
 from consilience.inference.bootstrap import (
     analysis_rng,
@@ -140,6 +141,9 @@ class Compare:
             log=np.column_stack(logs),
             clusters=clusters,
             draws=draws[:, kept],
+            further=further_measures(
+                {columns[at][0]: on_common[columns[at]] for at in kept}, clusters=clusters, weights=weights
+            ),
         )
         return resampling, differences, whole
 

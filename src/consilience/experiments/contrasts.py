@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import combinations
 from typing import Final
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from consilience.core.undefined import Undefined
 from consilience.experiments.family import Matched, Missing, Pair, family
+from consilience.experiments.further import PPE10, WIS, Further, gap
 from consilience.experiments.measures import Recorded
 from consilience.inference.bootstrap import Labels, analysis_rng
 from consilience.inference.confidence_set import model_confidence_set
@@ -51,6 +53,9 @@ class ContrastResult(Recorded):
         equivalence: Whether the difference is smaller than `MARGIN`; undefined below 2 clusters.
         mean_log: The same comparison by mean absolute log error, with the cluster-robust t-test.
         sign_flip: p-value of that mean difference by flipping signs of whole clusters.
+        wis: The same comparison by mean WIS5 of the logarithms, from the same draws; it has no p of its own, so that
+            the declared family stays one of a single measure. Undefined where an arm lacks quantiles.
+        ppe10: The same by the share of estimates within 10 %, positive is better; likewise without a p.
     """
 
     arm: str
@@ -67,6 +72,8 @@ class ContrastResult(Recorded):
     equivalence: Equivalence | Undefined
     mean_log: ClusterTest
     sign_flip: float | Undefined
+    wis: DifferenceInterval | Undefined
+    ppe10: DifferenceInterval | Undefined
 
 
 @dataclass(frozen=True)
@@ -123,6 +130,7 @@ class CommonItems:
         log: Absolute log errors, the same shape.
         clusters: One label per item.
         draws: MdAPE of every arm in each resample, shape (B, arms).
+        further: More measures from the same draws.
     """
 
     arms: tuple[str, ...]
@@ -130,6 +138,7 @@ class CommonItems:
     log: FloatArray
     clusters: Labels
     draws: FloatArray
+    further: Further = field(default_factory=dict)
 
 
 def contrasts(common: CommonItems, *, models: Collection[str] = (), seed: int = 0) -> Contrasts:
@@ -176,8 +185,9 @@ def _made(common: CommonItems, pairs: Sequence[Pair], seed: int) -> list[Contras
     found: list[ContrastResult] = []
     for at, (pair, a, b) in enumerate(zip(pairs, left, right, strict=True)):
         draws = common.draws[:, a] - common.draws[:, b]
-        gap = difference_interval(point=float(medians[a] - medians[b]), draws=draws, n_clusters=groups)
-        se = Undefined("one cluster has no standard error") if gap.se is None else gap.se
+        between = difference_interval(point=float(medians[a] - medians[b]), draws=draws, n_clusters=groups)
+        se = Undefined("one cluster has no standard error") if between.se is None else between.se
+        further = partial(gap, common.further, arm=pair.arm, against=pair.against, n_clusters=groups)
         found.append(
             ContrastResult(
                 arm=pair.arm,
@@ -185,29 +195,31 @@ def _made(common: CommonItems, pairs: Sequence[Pair], seed: int) -> list[Contras
                 asks=pair.asks,
                 declared=False,
                 matched=pair.matched,
-                difference=gap,
-                p=_p(gap, draws),
+                difference=between,
+                p=_p(between, draws),
                 holm=_EXPLORED,
                 max_t=_EXPLORED,
                 bh=_DECLARED,
                 least_detectable=se
                 if isinstance(se, Undefined)
                 else least_detectable(se=se, df=groups - 1, alpha=ALPHA, power=POWER),
-                equivalence=equivalence(point=gap.point, se=se, n_clusters=groups, margin=MARGIN, alpha=ALPHA),
+                equivalence=equivalence(point=between.point, se=se, n_clusters=groups, margin=MARGIN, alpha=ALPHA),
                 mean_log=cluster_t(differences=logs[:, at], clusters=common.clusters),
                 sign_flip=flips[at].p,
+                wis=further(WIS),
+                ppe10=further(PPE10),
             )
         )
     return found
 
 
-def _p(gap: DifferenceInterval, draws: FloatArray) -> float | Undefined:
-    if gap.n_clusters < FEW:
-        return Undefined(f"{gap.n_clusters} clusters only describe")
-    if not gap.se:
+def _p(between: DifferenceInterval, draws: FloatArray) -> float | Undefined:
+    if between.n_clusters < FEW:
+        return Undefined(f"{between.n_clusters} clusters only describe")
+    if not between.se:
         return Undefined("the difference does not vary")
-    if gap.rule == "se_t":
-        return t_p(gap.point / gap.se, df=gap.n_clusters - 1)
+    if between.rule == "se_t":
+        return t_p(between.point / between.se, df=between.n_clusters - 1)
     beyond = min(int((draws <= 0).sum()), int((draws >= 0).sum()))
     return min(1.0, 2 * (beyond + 1) / (draws.size + 1))
 

@@ -9,9 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from consilience.experiments.contrasts import ContrastResult
 from consilience.experiments.evaluation import Evaluation
-from consilience.inference.intervals import ENOUGH
 from consilience.reports.cells import captioned
 from consilience.reports.gallery_calibration import (
     coverage,
@@ -23,14 +21,14 @@ from consilience.reports.gallery_calibration import (
     reliabilities,
     scored,
 )
-from consilience.reports.judged import turned
+from consilience.reports.gallery_forest import forest
 from consilience.reports.members import Members
 from consilience.reports.pictures import arms as of_arms
 from consilience.reports.pictures.canvas import Picture, of_sample
 from consilience.reports.pictures.members import correlations, influences
 from consilience.reports.pictures.panel import Course, draw_rounds
 from consilience.reports.pictures.values import Ratios, draw_ratios
-from consilience.reports.tables import Record, dollars, percent, points
+from consilience.reports.tables import dollars, percent
 from consilience.scoring.point import FloatArray
 
 CONTROL: Final = "control_reask"
@@ -73,7 +71,7 @@ class Details:
 def pictures_of(evaluation: Evaluation, details: Details) -> tuple[Picture, ...]:
     """Return the pictures of an evaluation in the order of a report."""
     makers: tuple[Callable[[Evaluation, Details], Picture | None], ...] = (
-        _forest,
+        lambda told, _: forest(told),
         _skill_cost,
         lambda told, _: coverage(told),
         _score_parts,
@@ -96,77 +94,6 @@ def focus(evaluation: Evaluation) -> str | None:
     declared = () if evaluation.contrasts is None else evaluation.contrasts.declared
     named = [by_arm[one.arm] for one in declared if one.arm in by_arm]
     return next(iter([*named, *by_arm.values()]), None)
-
-
-def p_text(contrast: ContrastResult) -> str:
-    """Return the adjusted p of a contrast in words: of the declared family by Holm, else by the discovery rate."""
-    value, name = (contrast.holm, "Holm") if contrast.declared else (contrast.bh, "BH")
-    if not isinstance(value, float):
-        return "no p"
-    return f"p < 0.001 ({name})" if value < 0.001 else f"p = {value:.3f} ({name})"
-
-
-def _forest(evaluation: Evaluation, details: Details) -> Picture | None:
-    del details
-    found, drawn = evaluation.contrasts, evaluation.overall.resampling
-    if found is None or drawn is None:
-        return None
-    base = evaluation.baseline_arm
-    explored = [one for one in found.exploratory if base in {one.arm, one.against}]
-    explored = [turned(one) if one.arm == base else one for one in explored]
-    shown = [*found.declared, *sorted(explored, key=lambda one: one.difference.point)]
-    if not shown:
-        return None
-    rows = [
-        of_arms.Contrast(
-            f"{one.arm} − {one.against}",
-            one.difference.point,
-            one.difference.low,
-            one.difference.high,
-            f"{points(one.difference.point)}, {p_text(one)}",
-            one.declared,
-        )
-        for one in shown
-    ]
-    rule = "percentile" if drawn.clusters.n_clusters >= ENOUGH else "SE × t(G − 1)"
-    told = of_sample(
-        n=drawn.n_items,
-        groups=drawn.clusters.n_clusters,
-        resamples=drawn.n_resamples,
-        seed=drawn.seed,
-        interval=f"95 % cluster bootstrap ({rule})",
-    )
-    return Picture(
-        "forest",
-        "Contrasts of arms in median absolute percentage error",
-        "; ".join(f"{row.label}: {_with_ends(row)}, {row.text.partition(', ')[2]}" for row in rows),
-        "A point left of zero: the first arm of the two errs less. Filled: the declared family "
-        f"({len(found.declared)}); "
-        f"hollow: exploration, each arm with {base}. Shaded: ±{points(found.margin).lstrip('+')} points, which do not "
-        f"matter. {told}",
-        tuple(_contrast_record(one) for one in shown),
-        partial(of_arms.draw_forest, rows, axis="difference of MdAPE in percentage points", margin=found.margin),
-    )
-
-
-def _with_ends(row: of_arms.Contrast) -> str:
-    if row.low is None or row.high is None:
-        return points(row.point)
-    return f"{points(row.point)} [{points(row.low)}, {points(row.high)}]"
-
-
-def _contrast_record(one: ContrastResult) -> Record:
-    return {
-        "arm": one.arm,
-        "against": one.against,
-        "declared": one.declared,
-        "difference": one.difference.point,
-        "low": one.difference.low,
-        "high": one.difference.high,
-        "p": one.p if isinstance(one.p, float) else None,
-        "holm": one.holm if isinstance(one.holm, float) else None,
-        "bh": one.bh if isinstance(one.bh, float) else None,
-    }
 
 
 def _skill_cost(evaluation: Evaluation, details: Details) -> Picture | None:

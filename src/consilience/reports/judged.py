@@ -11,6 +11,7 @@ from consilience.core.undefined import Undefined
 from consilience.experiments.contrasts import ContrastResult, Contrasts
 from consilience.experiments.evaluation import ArmResult, Evaluation
 from consilience.experiments.panel_scores import Faithful, PanelScores
+from consilience.inference.intervals import DifferenceInterval
 from consilience.reports.cells import (
     captioned,
     ended,
@@ -98,15 +99,20 @@ def money_ratio(other: float | None, own: float | None) -> float | None:
 
 def turned(contrast: ContrastResult) -> ContrastResult:
     """Return the difference of the same two arms the other way round; what has no direction is as it was."""
-    gap = contrast.difference
-    low, high = (None if end is None else -end for end in (gap.high, gap.low))
     return replace(
         contrast,
         arm=contrast.against,
         against=contrast.arm,
         matched=None,
-        difference=replace(gap, point=-gap.point, low=low, high=high),
+        difference=_negative(contrast.difference),
+        wis=contrast.wis if isinstance(contrast.wis, Undefined) else _negative(contrast.wis),
+        ppe10=contrast.ppe10 if isinstance(contrast.ppe10, Undefined) else _negative(contrast.ppe10),
     )
+
+
+def _negative(gap: DifferenceInterval) -> DifferenceInterval:
+    low, high = (None if end is None else -end for end in (gap.high, gap.low))
+    return replace(gap, point=-gap.point, low=low, high=high)
 
 
 def _against(record: Record) -> str:

@@ -1,15 +1,21 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import polars as pl
 import pytest
 
 from consilience.core.undefined import Undefined
 from consilience.experiments.contrasts import MARGIN, CommonItems, ContrastResult, Contrasts, contrasts
 from consilience.experiments.family import family
+from consilience.experiments.further import further_measures
+from consilience.experiments.predictions import QUANTILES
 from consilience.inference.bootstrap import analysis_rng, bootstrap_medians, cluster_weights
 from consilience.inference.multiplicity import adjust
 from consilience.inference.power import least_detectable
 from consilience.inference.tests import t_p
+from consilience.reports.judged import turned
 
 ARMS = ("D_avm", "E_single", "F_independent", "G_debate_r2", "J_single_matched.F_independent", "copy")
 SCALES = (0.5, 1.0, 0.7, 0.6, 0.9, 0.5)
@@ -90,6 +96,44 @@ def test_a_contrast_says_interval_test_power_and_equivalence_from_one_set_of_dra
     assert each.equivalence.margin == MARGIN
     assert each.mean_log.df == 29
     assert isinstance(each.sign_flip, float)
+
+
+def test_further_measures_use_the_same_draws_and_have_no_p() -> None:
+    n, groups = 60, 30
+    common = made(n, groups)
+    weights = cluster_weights(clusters=common.clusters, n_resamples=500, rng=analysis_rng(seed=0, analysis="x"))
+    truth = np.full(n, 100.0)
+    frames = {}
+    for at, arm in enumerate(ARMS[:3]):
+        point = truth * (1 + common.ape[:, at])
+        stated = {name: point * step for name, step in zip(QUANTILES, (0.8, 0.9, 1.0, 1.1, 1.2), strict=True)}
+        if arm == "E_single":
+            stated["q05"] = np.where(np.arange(n) == 7, np.nan, stated["q05"])
+        frames[arm] = pl.DataFrame({"point": point, "truth": truth, **stated}).fill_nan(None)
+    found = further_measures(frames, clusters=common.clusters, weights=weights)
+    near = (common.ape[:, :3] <= 0.1).astype(float)
+    counts = weights[:, common.clusters]  # by hand: each item as often as its cluster was drawn
+    by_hand = (counts @ near) / counts.sum(axis=1)[:, None]
+    for at, arm in enumerate(ARMS[:3]):
+        assert found["ppe10"][arm].value == pytest.approx(near[:, at].mean())
+        assert found["ppe10"][arm].draws == pytest.approx(by_hand[:, at])
+    assert set(found["wis"]) == {"D_avm", "F_independent"}
+
+    each = one(contrasts(replace(common, further=found), models=["D_avm"]), "F_independent", "D_avm")
+    assert not isinstance(each.ppe10, Undefined)
+    assert each.ppe10.point == pytest.approx(near[:, 2].mean() - near[:, 0].mean())
+    gaps = by_hand[:, 2] - by_hand[:, 0]
+    assert (each.ppe10.low, each.ppe10.high) == pytest.approx(tuple(np.quantile(gaps, (0.025, 0.975))))
+    assert not isinstance(each.wis, Undefined)
+    assert (each.wis.point > 0) == (each.difference.point > 0)
+    before = one(contrasts(common, models=["D_avm"]), "F_independent", "D_avm")
+    assert (each.p, each.holm, each.difference) == (before.p, before.holm, before.difference)
+    lacking = one(contrasts(replace(common, further=found), models=["D_avm"]), "E_single", "D_avm")
+    assert lacking.wis == Undefined("not known of E_single on all common items")
+
+    back = turned(each)
+    assert not isinstance(back.ppe10, Undefined)
+    assert (back.ppe10.point, back.ppe10.low) == (-each.ppe10.point, -(each.ppe10.high or 0))
 
 
 def test_arms_that_do_not_differ_have_no_p_value() -> None:

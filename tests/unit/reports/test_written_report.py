@@ -16,12 +16,14 @@ import anyio
 import polars as pl
 import pytest
 
+from consilience.core.undefined import Undefined
 from consilience.experiments.evaluate import Beside, evaluate
 from consilience.experiments.evaluation import Evaluation
 from consilience.experiments.panel_scores import Effective, Faithful, PanelScores, RoundScores
 from consilience.experiments.predictions import predictions_frame
 from consilience.reports.exhibits import Exhibit, Exhibits, exhibits
 from consilience.reports.gallery import Answers, Details, pictures_of
+from consilience.reports.gallery_forest import forest
 from consilience.reports.html import render_report
 from consilience.reports.judged import overview_table
 from consilience.reports.members import Members
@@ -137,6 +139,49 @@ def test_every_figure_has_its_formats_its_data_and_its_words(made: Exhibits, fol
         assert "n = " in picture.caption
         assert "intervals: " in picture.caption
         assert picture.caption.startswith("Simulated.")
+
+
+def test_the_forest_tells_every_measure_and_whose_p_it_is(
+    told: tuple[Evaluation, pl.DataFrame, pl.DataFrame], made: Exhibits
+) -> None:
+    picture = next(one for one in made.pictures if one.name == "forest")
+    record = next(dict(row) for row in picture.records if row["arm"] == "A_hedonic")
+    found = told[0].contrasts
+    assert found is not None
+    both = {record["arm"], record["against"]}
+    contrast = next(one for one in (*found.declared, *found.exploratory) if {one.arm, one.against} == both)
+    assert not isinstance(contrast.ppe10, Undefined)
+    assert not isinstance(contrast.wis, Undefined)
+    sign = 1 if contrast.arm == record["arm"] else -1
+    assert record["ppe10_difference"] == pytest.approx(sign * contrast.ppe10.point)
+    assert record["wis_difference"] == pytest.approx(sign * contrast.wis.point)
+    ends = (contrast.ppe10.low, contrast.ppe10.high)
+    assert {record["ppe10_low"], record["ppe10_high"]} == {None if end is None else sign * end for end in ends}
+    assert all(word in picture.alt for word in ("MdAPE", "WIS5", "PPE10"))
+    assert "The p belongs to MdAPE alone" in picture.caption
+    assert "WIS5 and PPE10 beside it have no test" in picture.caption
+    figure = picture.draw()
+    assert [axes.get_xlabel().partition("\n")[0] for axes in figure.axes] == [
+        "MdAPE, points",
+        "WIS5 × 100",
+        "PPE10, points",
+    ]
+
+
+def test_a_measure_that_no_pair_has_gets_no_panel(told: tuple[Evaluation, pl.DataFrame, pl.DataFrame]) -> None:
+    found = told[0].contrasts
+    assert found is not None
+    gone = Undefined("no quantiles")
+    bare = replace(
+        found,
+        declared=tuple(replace(one, wis=gone) for one in found.declared),
+        exploratory=tuple(replace(one, wis=gone) for one in found.exploratory),
+    )
+    picture = forest(replace(told[0], contrasts=bare))
+    assert picture is not None
+    assert len(picture.draw().axes) == 2
+    assert "WIS5" not in picture.caption
+    assert all(row["wis_difference"] is None for row in picture.records)
 
 
 def test_hostile_texts_act_nowhere(folders: tuple[Path, Path, str]) -> None:

@@ -1,4 +1,4 @@
-"""Figures of whole arms: differences, skill against cost, parts of the interval score, repetition."""
+"""Figures of whole arms: skill against cost, parts of the interval score, repetition."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import numpy as np
 
 from consilience.reports.pictures.canvas import (
     AMBER,
-    BAND,
     BLUE,
     INK,
     LINE,
@@ -21,73 +20,12 @@ from consilience.reports.pictures.canvas import (
     Figure,
     canvas,
     in_percent,
-    in_points,
     name_at_right,
     short,
 )
-from consilience.reports.tables import percent, plain
+from consilience.reports.tables import percent
 
 _SCALE: Final = 100
-
-
-@dataclass(frozen=True)
-class Contrast:
-    """One line of a forest plot; differences are fractions.
-
-    Attributes:
-        label: Which two arms, such as ``G_debate_r2 − J_single_matched``.
-        point: The difference; below 0 the first is better.
-        low: Lower end of its interval; None where there is none.
-        high: Upper end.
-        text: What stands beside it, such as the adjusted p.
-        declared: It belongs to the declared family.
-    """
-
-    label: str
-    point: float
-    low: float | None
-    high: float | None
-    text: str
-    declared: bool = True
-
-
-def draw_forest(rows: Sequence[Contrast], *, axis: str, margin: float | None = None) -> Figure:
-    """Return a forest plot, a label above each line, a line at zero; the declared family filled, others hollow.
-
-    Args:
-        rows: At least one, from top to bottom.
-        axis: What the axis says; percentage points.
-        margin: Equivalence margin as a fraction, shaded; None for none.
-    """
-    figure, ((axes,),) = canvas(0.75 + 0.4 * len(rows))
-    places = -np.arange(len(rows), dtype=np.float64)
-    if margin is not None:
-        axes.axvspan(-margin, margin, color=BAND, lw=0)
-    axes.axvline(0, color=SOFT, lw=0.8, ls=(0, (3, 3)))
-    for place, row in zip(places, rows, strict=True):
-        hue = BLUE if row.declared else SOFT
-        if row.low is not None and row.high is not None:
-            axes.plot([row.low, row.high], [place, place], color=hue, lw=2, solid_capstyle="round")
-        axes.plot([row.point], [place], "o", ms=5, color=hue, mfc=hue if row.declared else "white")
-        axes.text(
-            0, place + 0.15, short(row.label, 46), transform=axes.get_yaxis_transform(), va="bottom", fontsize=7.8
-        )
-        axes.text(
-            1,
-            place + 0.15,
-            plain(row.text),
-            transform=axes.get_yaxis_transform(),
-            va="bottom",
-            ha="right",
-            fontsize=7.8,
-        )
-    axes.set_ylim(-len(rows) + 0.6, 0.62)
-    axes.set_yticks([])
-    axes.spines["left"].set_visible(False)
-    axes.margins(x=0.04)
-    in_points(axes.xaxis)
-    axes.set_xlabel(axis)
-    return figure
 
 
 @dataclass(frozen=True)
