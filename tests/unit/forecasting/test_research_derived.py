@@ -156,6 +156,7 @@ def test_key_findings(text: str, wanted: str | tuple[str, ...]) -> None:
             "Mr. Lee saw risk at No. 5 on Dec. 3 vs. the St. James plan. Good.",
             ("Mr. Lee saw risk at No. 5 on Dec. 3 vs. the St. James plan.",),
         ),
+        ("Risk rose to 5. Then it fell.", ("Risk rose to 5.",)),
         ("The answer is no. But it may change.", ("But it may change.",)),
         ("It came in Dec. However late.", ("However late.",)),
         ("Wait... but why? Yes!But joined. Done", ("Wait... but why?", "Yes!But joined.")),

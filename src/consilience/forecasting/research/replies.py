@@ -139,7 +139,7 @@ def _message(problems: tuple[str, ...]) -> str:
     ]
     if len(problems) > MOST_PROBLEMS:
         shown.append(f"and {len(problems) - MOST_PROBLEMS} more")
-    return "; ".join(shown).encode("utf-8", "backslashreplace").decode()
+    return "; ".join(shown)
 
 
 def _read(text: str, standing: Standing) -> Action:
