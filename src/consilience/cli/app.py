@@ -12,6 +12,7 @@ import typer
 
 from consilience.cli import (
     asking,
+    backtesting,
     baselines,
     calibrating,
     data,
@@ -19,6 +20,7 @@ from consilience.cli import (
     evaluating,
     exports,
     fitting,
+    forecasting,
     freezing,
     grids,
     power,
@@ -26,6 +28,7 @@ from consilience.cli import (
     run_arm,
     runs,
     scoring,
+    tracing,
     vendors,
 )
 from consilience.cli.console import note, outspoken
@@ -56,6 +59,9 @@ app.command("report", epilog="Example: consilience report --include-simulated --
     evaluating.report
 )
 app.command("score", epilog=scoring.EXAMPLE)(scoring.score)
+app.command("forecast", epilog=forecasting.EXAMPLE)(forecasting.forecast)
+app.command("backtest", epilog=backtesting.EXAMPLE)(backtesting.backtest)
+app.add_typer(tracing.app, name="trace", help="Everything behind one forecast: show a trace, import a founding one.")
 app.command("replay", epilog="Example: consilience replay _E_single-validation-0123456789")(runs.replay)
 app.command("recompute", epilog="Example: consilience recompute _F_independent-test-0123456789 --aggregation mean")(
     runs.recompute

@@ -30,6 +30,7 @@ from consilience.experiments.plan import Application, Plan, committee_models
 from consilience.experiments.predictions import ASK_PREFIX, SIMULATED_PREFIX
 from consilience.experiments.questions import read_questions
 from consilience.experiments.runner import run_arm
+from consilience.forecasting.panel import FORECASTING
 from consilience.models.base import Model
 from consilience.models.prices import Catalogue
 from consilience.valuation.pipeline import SUBSAMPLE_SEED as DRAW_SEED
@@ -38,7 +39,7 @@ from consilience.valuation.sampling import draw_subsamples, select_items
 from consilience.valuation.schema import read_analytic
 from consilience.valuation.splits import read_splits
 
-APPLICATIONS: Mapping[str, Application] = {each.name: each for each in (VALUATION, GENERAL)}
+APPLICATIONS: Mapping[str, Application] = {each.name: each for each in (VALUATION, GENERAL, FORECASTING)}
 
 
 @dataclass(frozen=True)

@@ -59,19 +59,23 @@ def score(
     found = score_table(table, rules=rules, fit_before=None if fit_before is None else fit_before.date())
     if reliability is not None:
         _write_curves(reliability, reliabilities(table, rules=rules))
-    document = {**_plain(found), "reliability": None if reliability is None else str(reliability), "calls": 0}
-    parts: list[str | Grid] = [_about(found), "", _entrants(found.entrants)]
+    document = {**plain(found), "reliability": None if reliability is None else str(reliability), "calls": 0}
+    parts: list[str | Grid] = [f"{_about(found)}; 0 calls", "", entrants_grid(found.entrants)]
     if found.common is not None:
         parts += ["", *_common(found.common)]
     for fit in found.fits:
         parts += ["", *_fit(fit)]
-    flagged = [f"{one.name}: {_flags(one)}" for one in found.entrants if one.flags]
-    if flagged:
-        parts += ["", "Signs to look into", *flagged]
-    parts += ["", *found.warnings] if found.warnings else []
+    parts += signs(found)
     if reliability is not None:
         parts += ["", f"reliability curves in {reliability}"]
     show(document, *parts, as_json=as_json)
+
+
+def signs(found: ScoreTable) -> list[str | Grid]:
+    """Return what in scores should not be believed, and what to know before reading them."""
+    flagged = [f"{one.name}: {_flags(one)}" for one in found.entrants if one.flags]
+    told: list[str | Grid] = ["", "Signs to look into", *flagged] if flagged else []
+    return [*told, *(["", *found.warnings] if found.warnings else [])]
 
 
 def _listed(text: str | None) -> tuple[str, ...]:
@@ -88,30 +92,31 @@ def _mapping(pairs: list[str] | tuple[()]) -> dict[str, str]:
     return found
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Return a result as JSON values; what is undefined is null, with its reason beside."""
     if isinstance(value, Undefined):
         return None
     if is_dataclass(value) and not isinstance(value, type):
         every = {field.name: getattr(value, field.name) for field in fields(value)}
         reasons = {name: one.reason for name, one in every.items() if isinstance(one, Undefined)}
-        made = {name: _plain(one) for name, one in every.items()}
+        made = {name: plain(one) for name, one in every.items()}
         return {**made, "undefined": reasons} if reasons else made
     if isinstance(value, dict):
-        return {name: _plain(one) for name, one in value.items()}
+        return {name: plain(one) for name, one in value.items()}
     if isinstance(value, tuple):
-        return [_plain(one) for one in value]
+        return [plain(one) for one in value]
     return value.isoformat() if isinstance(value, date) else value
 
 
 def _about(found: ScoreTable) -> str:
     return (
         f"{counted(found.n_items, 'target')} of {counted(found.n_questions, 'question')}, "
-        f"{counted(found.n_dates, 'date')} of forecast, {found.base_rate:.1%} came true; 0 calls"
+        f"{counted(found.n_dates, 'date')} of forecast, {found.base_rate:.1%} came true"
     )
 
 
-def _entrants(entrants: tuple[Entrant, ...]) -> Grid:
+def entrants_grid(entrants: tuple[Entrant, ...]) -> Grid:
+    """Return the scores of forecasters, pools and the market as a table."""
     rows = []
     for one in entrants:
         errors = one.calibration

@@ -118,7 +118,11 @@ def manifest(  # noqa: PLR0913 - one argument per thing a reader must know
         "protocol_deviations": list(facts.deviations),
         "third_party": PROTOCOLS.third_party(),
         "configuration": plan.model_dump(
-            mode="json", exclude={"preamble", "output_rules", "tasks", "items", "match", "weights"}
+            mode="json",
+            exclude={
+                **dict.fromkeys(("preamble", "output_rules", "tasks", "items", "match", "weights"), True),
+                "answering": {"questions": True, "prompts": True},
+            },
         ),
         "journal_head": head,
     }

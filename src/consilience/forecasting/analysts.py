@@ -46,7 +46,7 @@ def read_forecast(mind: Mind) -> dict[str, Any]:
 
 def _documents(mind: Mind) -> list[dict[str, Any]]:
     found = [document for step in mind.prompt.steps for document in (step.get("result") or {}).get("documents", ())]
-    return [dict(document) for document in (*mind.prompt.gathered, *found)]
+    return [dict(document) for document in (*found, *mind.prompt.gathered)]  # a supervisor cites what it found itself
 
 
 def _done(mind: Mind, action: str) -> list[Mapping[str, Any]]:

@@ -200,7 +200,7 @@ class Executor:
             return {"status": record.status, "error": record.failure or record.reason or record.status}
         kept = self._found if record.tool == "search" else self._whole
         limit = search_characters if record.tool == "search" else read_characters
-        return {"status": "success", "documents": [_shown(kept[name], limit) for name in record.kept]}
+        return {"status": "success", "documents": [excerpt(kept[name], limit) for name in record.kept]}
 
     async def _use(
         self,
@@ -354,7 +354,8 @@ def why_unsearchable(query: str) -> str | None:
     return "a search operator" if _OPERATOR.search(query) else None
 
 
-def _shown(document: Document, limit: int) -> dict[str, JsonValue]:
+def excerpt(document: Document, limit: int = SEARCH_CHARACTERS) -> dict[str, JsonValue]:
+    """Return a document as an agent is shown it; a text or title that is cut says how much of it is shown."""
     shown: dict[str, JsonValue] = {
         "id": document.id,
         "title": document.title[:TITLE_CHARACTERS],

@@ -1,0 +1,157 @@
+"""The run traces of a run's questions, made of its transcripts; whoever replays the run makes the same ones."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+import polars as pl
+
+from consilience.aggregation.answers import NUMBER_COLUMNS, OPTION_PREFIX, default_rule
+from consilience.errors import ConfigError
+from consilience.experiments.orders import Job, RunReport
+from consilience.experiments.plan import Plan
+from consilience.forecasting.questions import ForecastQuestion
+from consilience.forecasting.research.agent import RESEARCH, SUPERVISION
+from consilience.forecasting.traces import (
+    AgentTrace,
+    CodeVersion,
+    FinalForecast,
+    JournalReference,
+    RunTrace,
+    StageName,
+    StageTrace,
+    write_trace,
+)
+from consilience.journal.events import Record
+from consilience.journal.reader import read_events
+from consilience.registry import nearest
+
+FINAL_RULES: Final = ("panel_only", "blend", "strict")
+"""Rules that make the forecast of the stages; ``panel_only`` is the panel's primary rule."""
+FOLDER: Final = "traces"
+HEAD_HASH: Final = 8
+
+
+def final_row(rule: str, kind: Any, n_seats: int) -> str:
+    """Return the aggregation whose row a final rule reads.
+
+    Raises:
+        ConfigError: There is no such rule.
+    """
+    if rule not in FINAL_RULES:
+        raise ConfigError(f'unknown final rule "{rule}"', hint=nearest(rule, FINAL_RULES))
+    return default_rule(kind, n_seats) if rule == "panel_only" else rule
+
+
+def write_traces(job: Job, report: RunReport, questions: Mapping[str, ForecastQuestion], *, final: str) -> list[Path]:
+    """Write one run trace per item that has a transcript, and return their paths.
+
+    A trace that is there is not written over: where the record has grown since, the new one stands beside it under the
+    journal's head.
+
+    Args:
+        job: What was run.
+        report: What it left.
+        questions: The question behind each item, as it was asked.
+        final: Name of the final rule.
+
+    Raises:
+        ConfigError: There is no such rule.
+        DataError: A file cannot be written.
+    """
+    last: Record | None = next(iter(deque(read_events(job.folder), maxlen=1)), None)
+    if last is None:
+        return []
+    paths = []
+    for item_id in sorted(job.plan.items):
+        transcript = job.folder / "transcripts" / f"{item_id}.json"
+        if not transcript.is_file():
+            continue
+        told: dict[str, Any] = json.loads(transcript.read_bytes())
+        rows = report.predictions.filter(pl.col("item_id") == item_id)
+        trace = RunTrace(
+            question=questions[item_id],
+            settings=_settings(job.plan, final),
+            code=CodeVersion(package=report.manifest["package_version"], commit=report.manifest.get("git_commit")),
+            created_at=datetime.fromisoformat(last.at),
+            agents=tuple(_agents(told["turns"])),
+            stages=tuple(_stages(told)),
+            final=_final(rows, final, told),
+            journal=JournalReference(run_id=report.run_id, path=f"runs/{job.folder.name}", head=last.hash),
+        )
+        paths.append(_write(trace, job.folder / FOLDER, item_id))
+    return paths
+
+
+def _write(trace: RunTrace, folder: Path, item_id: str) -> Path:
+    path = folder / f"{item_id}.json"
+    head = "" if trace.journal is None else trace.journal.head
+    if path.is_file() and json.loads(path.read_bytes())["journal"]["head"] != head:
+        path = folder / f"{item_id}.{head[:HEAD_HASH]}.json"
+    write_trace(trace, path)
+    return path
+
+
+def _settings(plan: Plan, final: str) -> dict[str, Any]:
+    answering = {name: value for name, value in (plan.answering or {}).items() if name not in {"questions", "prompts"}}
+    chosen = plan.model_dump(
+        mode="json", include={"arm", "protocol", "committee", "tier", "models", "seed", "replicate"}
+    )
+    return {**chosen, "final": final, "research": answering}
+
+
+def _agents(turns: Sequence[Mapping[str, Any]]) -> list[AgentTrace]:
+    kept = [turn["log"] for turn in turns if turn["kind"] in {RESEARCH, SUPERVISION} and turn.get("log")]
+    return [AgentTrace.model_validate_json(json.dumps(log)) for log in kept]
+
+
+def _stages(told: Mapping[str, Any]) -> list[StageTrace]:
+    counts: dict[str, Any] = dict(
+        Counter(turn["outcome"]["status"] for turn in told["turns"] if turn["kind"] == RESEARCH)
+    )
+    stages = [
+        StageTrace(name="panel", status=told["status"], record={"counts": counts}),
+        StageTrace(name="aggregate", status=told["status"], record={"rules": told["aggregated"]}),
+    ]
+    argued = [turn for turn in told["turns"] if turn["kind"] == "argument"]
+    if "debate" in told["course"]:
+        said: Any = [{"seat": turn["seat"], "round": turn["round"], "outcome": turn["outcome"]} for turn in argued]
+        stages.append(
+            StageTrace(name="debate", status=told["course"]["debate"], record={**told["course"], "arguments": said})
+        )
+    later: tuple[tuple[StageName, str], ...] = (("judge", "judgement"), ("supervisor", SUPERVISION))
+    for name, kind in later:
+        turn = next((turn for turn in told["turns"] if turn["kind"] == kind), None)
+        if turn is not None:
+            stages.append(StageTrace(name=name, status=turn["outcome"]["status"], record={"outcome": turn["outcome"]}))
+    return stages
+
+
+def _final(rows: pl.DataFrame, rule: str, told: Mapping[str, Any]) -> FinalForecast:
+    """Return the forecast that a final rule makes; all None where there is no quorum."""
+    columns = set(rows.columns)
+    n_seats = int(rows.get_column("n_seats").max() or 1) if rows.height else 1  # type: ignore[arg-type]
+    has_p = "p" in columns and rows.get_column("p").is_not_null().any()
+    kind = "probability" if has_p else "estimate" if {"point"} <= columns else "distribution"
+    name = final_row(rule, kind, n_seats)
+    row = next(iter(rows.filter(pl.col("aggregation") == name).to_dicts()), {})
+    record: Mapping[str, Any] = next((one for one in told["aggregation_records"] if one["rule"] == name), {})
+    options = {
+        column.removeprefix(OPTION_PREFIX): value
+        for column, value in row.items()
+        if column.startswith(OPTION_PREFIX) and value is not None
+    }
+    quantiles = tuple(row[column] for column in NUMBER_COLUMNS[1:]) if row.get("point") is not None else None
+    return FinalForecast(
+        rule=rule,
+        probability=row.get("p"),
+        distribution=options or None,
+        quantiles=quantiles,
+        confidence=record.get("confidence"),
+        flags=tuple(record.get("flags", ())),
+    )
