@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from typing import Final, Literal
@@ -169,7 +170,8 @@ def import_founding(content: bytes | str) -> Imported:
     raw = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
     try:
         trace = FoundTrace.model_validate_json(raw)
-    except ValidationError as error:
+        json.loads(raw, parse_constant=_finite, parse_float=_finite)
+    except (ValidationError, ValueError, RecursionError) as error:
         raise DataError(
             f"this is no run trace of the founding notebooks: {reason(error)}",
             hint="Give a JSON file with question and agents; our own traces are shown with consilience trace show.",
@@ -187,6 +189,14 @@ def import_founding(content: bytes | str) -> Imported:
         supervisor_results=len(trace.supervisor_results()),
         gaps=(*gaps(trace), *_own_gaps(trace, agents, aggregate)),
     )
+
+
+def _finite(written: str) -> float:
+    """Refuse NaN and infinities, which values of any type would let through."""
+    value = float(written)
+    if not math.isfinite(value):
+        raise ValueError(f"{written[:20]} is no finite number")
+    return value
 
 
 def _agent(found: FoundAgent) -> ImportedAgent:

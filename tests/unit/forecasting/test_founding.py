@@ -252,6 +252,8 @@ def test_weights_and_unknown_methods() -> None:
         b"[" * 100_000,
         file(agents=[agent("a", 0.3) | {"p_yes": "0.3"}]).encode(),
         file(agents=[agent("a", 0.3) | {"p_yes": float("nan")}]).encode(),
+        file(params={"temperature": float("inf")}).encode(),
+        file(params={"temperature": 0.5}).replace("0.5", "1e999").encode(),
         json.dumps({"schema_version": 1, "question": {"text": "?"}, "agents": []}).encode(),
     ],
 )
