@@ -19,6 +19,7 @@ from consilience.reports.panel_tables import flips_table, independence_table
 from consilience.reports.recorded_tables import environment_table, read_made, token_table
 from consilience.reports.scope import Scope
 from consilience.reports.scored import calibration_table, choices_table, coverage_table, ratios_table, strata_table
+from consilience.reports.stated import stated
 from consilience.reports.tables import Table
 
 if TYPE_CHECKING:
@@ -79,7 +80,21 @@ async def exhibits(
     looked_at = focus(evaluation)
     members = None if looked_at is None else await read_members(folder_of(looked_at), truths=known)
     units = sorted({unit for run in scope.runs for unit in run.units})
-    details = Details(_answers(evaluation, predictions, known), members, " or ".join(units))
+    judged = () if evaluation.probabilities is None else evaluation.probabilities.results
+    details = Details(
+        answers=_answers(evaluation, predictions, known),
+        members=members,
+        points=stated(
+            predictions,
+            truth,
+            rules={one.arm: one.aggregation for one in evaluation.overall.arms},
+            column="point",
+        ),
+        probabilities=stated(
+            predictions, truth, rules={one.arm: one.aggregation for one in judged if one.primary}, column="p"
+        ),
+        unit=" or ".join(units),
+    )
     made = [read_made(folder_of(run.run_id)) for run in scope.runs]
     simulated = evaluation.simulated
     tables = (

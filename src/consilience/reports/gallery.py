@@ -22,18 +22,21 @@ from consilience.reports.gallery_calibration import (
     scored,
 )
 from consilience.reports.gallery_forest import forest
+from consilience.reports.gallery_murphy import murphy_of_medians, murphy_of_probabilities
 from consilience.reports.members import Members
 from consilience.reports.pictures import arms as of_arms
 from consilience.reports.pictures.canvas import Picture, of_sample
 from consilience.reports.pictures.members import correlations, influences
 from consilience.reports.pictures.panel import Course, draw_rounds
 from consilience.reports.pictures.values import Ratios, draw_ratios
+from consilience.reports.stated import Stated
 from consilience.reports.tables import dollars, percent
 from consilience.scoring.point import FloatArray
 
 CONTROL: Final = "control_reask"
 """Arms that begin so show members nothing of the others."""
 _COVERED: Final = 0.9
+_UNKNOWN: Final = "unit of the answers"
 _AVM: Final = ("D_avm", "C_boosting", "A_hedonic")
 """Baselines to stand beside the panel, the strongest first."""
 
@@ -58,12 +61,16 @@ class Details:
     Attributes:
         answers: By arm.
         members: Errors of the members of the panel in focus.
+        points: What arms estimated on common items.
+        probabilities: What arms said of yes on common items.
         unit: Of the answers.
         seed: Of every draw made for a picture.
     """
 
     answers: Mapping[str, Answers] = field(default_factory=dict)
     members: Members | None = None
+    points: Stated | None = None
+    probabilities: Stated | None = None
     unit: str = ""
     seed: int = 0
 
@@ -75,6 +82,7 @@ def pictures_of(evaluation: Evaluation, details: Details) -> tuple[Picture, ...]
         _skill_cost,
         lambda told, _: coverage(told),
         _score_parts,
+        _murphy,
         lambda told, _: quantiles(told),
         lambda told, more: pit(told, seed=more.seed),
         _rounds,
@@ -83,6 +91,8 @@ def pictures_of(evaluation: Evaluation, details: Details) -> tuple[Picture, ...]
     )
     made = [maker(evaluation, details) for maker in makers]
     made += reliabilities(evaluation)
+    if details.probabilities is not None:
+        made.append(murphy_of_probabilities(details.probabilities, baseline=evaluation.baseline_arm))
     if details.members is not None:
         made += [correlations(details.members), influences(details.members, seed=details.seed)]
     return tuple(replace(one, caption=captioned(evaluation, one.caption)) for one in made if one is not None)
@@ -182,6 +192,13 @@ def _score_parts(evaluation: Evaluation, details: Details) -> Picture | None:
     )
 
 
+def _murphy(evaluation: Evaluation, details: Details) -> Picture | None:
+    if details.points is None:
+        return None
+    unit = details.unit or _UNKNOWN
+    return murphy_of_medians(details.points, baseline=evaluation.baseline_arm, unit=unit)
+
+
 def _rounds(evaluation: Evaluation, details: Details) -> Picture | None:
     del details
     rows = [
@@ -260,7 +277,7 @@ def _ratios(evaluation: Evaluation, details: Details) -> Picture | None:
             for row in rows
             for value, ratio in zip(row.proxy, row.ratio, strict=True)
         ),
-        partial(draw_ratios, rows, unit=details.unit or "unit of the answers"),
+        partial(draw_ratios, rows, unit=details.unit or _UNKNOWN),
     )
 
 

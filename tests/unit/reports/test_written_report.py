@@ -28,6 +28,7 @@ from consilience.reports.html import render_report
 from consilience.reports.judged import overview_table
 from consilience.reports.members import Members
 from consilience.reports.scope import Scope
+from consilience.reports.stated import stated
 from consilience.reports.tables import Column, Table
 from consilience.reports.written import CONTENTS, PAPER, write_report
 
@@ -104,8 +105,9 @@ def made(told: tuple[Evaluation, pl.DataFrame, pl.DataFrame]) -> Exhibits:
     errors = pl.DataFrame(
         {"a": [0.1 * (k % 5 - 2) for k in range(24)], HOSTILE: [0.1 * (k % 7 - 3) for k in range(24)]}
     )
+    points = stated(first, told[2], rules=dict.fromkeys(ARMS, "median"), column="point")
     members = Members("G", "_r", ("a", HOSTILE), tuple(ITEMS), errors.to_numpy())
-    pictures = pictures_of(evaluation, Details(answers, members, "EUR"))
+    pictures = pictures_of(evaluation, Details(answers, members, points, unit="EUR"))
     return Exhibits((Exhibit("main", "Each arm at a glance", overview_table(evaluation)),), pictures)
 
 
@@ -128,6 +130,7 @@ def test_two_reports_are_byte_identical(folders: tuple[Path, Path, str]) -> None
 
 def test_every_figure_has_its_formats_its_data_and_its_words(made: Exhibits, folders: tuple[Path, Path, str]) -> None:
     names = {picture.name for picture in made.pictures}
+    assert "murphy-medians" in names
     assert names >= {"forest", "skill-cost", "coverage", "wis-parts", "quantiles", "pit", "rounds", "run-to-run"}
     assert names >= {"error-correlations", "influence", "ratios"}
     for picture in made.pictures:

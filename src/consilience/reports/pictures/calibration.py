@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,12 +23,12 @@ from consilience.reports.pictures.canvas import (
     name_at_right,
     short,
 )
+from consilience.reports.pictures.multiples import small_multiples
 from consilience.reports.tables import plain
 from consilience.scoring.calibration import Reliability
 from consilience.scoring.pit import PitHistogram
 from consilience.scoring.summaries import ClusteredShare
 
-_COLUMNS: Final = 3
 _HALVES: Final = ("0", "50", "100 %")
 
 
@@ -66,7 +66,7 @@ def draw_quantiles(arms: Sequence[Observed], *, levels: tuple[float, ...] = LEVE
         axes.set_xticks([0, 0.5, 1], _HALVES)
         axes.set_yticks([0, 0.5, 1], _HALVES)
 
-    return _small(arms, one, [arm.label for arm in arms], x="stated level", y="truths at or below", height=1.5)
+    return small_multiples(arms, one, [arm.label for arm in arms], x="stated level", y="truths at or below", height=1.5)
 
 
 def draw_pit(arms: Sequence[tuple[str, PitHistogram]], *, levels: tuple[float, ...] = LEVELS) -> Figure:
@@ -91,37 +91,9 @@ def draw_pit(arms: Sequence[tuple[str, PitHistogram]], *, levels: tuple[float, .
         axes.set_ylim(0, top * 1.04)
         axes.set_xticks([0, 0.5, 1], _HALVES)
 
-    return _small(arms, one, [label for label, _ in arms], x="where the truth falls in the stated law", y="density")
-
-
-def _small(
-    arms: Sequence[Any],
-    one: Callable[[Any, Any], None],
-    labels: Sequence[str],
-    *,
-    x: str,
-    y: str,
-    height: float = 1.25,
-) -> Figure:
-    columns = min(_COLUMNS, len(arms))
-    rows = math.ceil(len(arms) / columns)
-    figure, grid = canvas(0.5 + height * rows, rows=rows, columns=columns, sharex=True, sharey=True)
-    places = list(grid.flat)
-    for axes, arm, label in zip(places, arms, labels, strict=False):
-        one(axes, arm)
-        axes.set_title(_broken(label), fontsize=7.2)
-    for spare in range(len(arms), len(places)):
-        places[spare].set_axis_off()
-        places[spare - columns].tick_params(labelbottom=True)
-    figure.supxlabel(x, fontsize=8.5, color=SOFT)
-    figure.supylabel(y, fontsize=8.5, color=SOFT)
-    return figure
-
-
-def _broken(label: str) -> str:
-    """Return a title of a small plot: a long one stands on two lines."""
-    head, point, tail = label.partition(".")
-    return short(label, 21) if len(label) <= 21 or not point else f"{short(head, 21)}\n.{short(tail, 20)}"
+    return small_multiples(
+        arms, one, [label for label, _ in arms], x="where the truth falls in the stated law", y="density"
+    )
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -60,7 +61,7 @@ def draw_ratios(arms: Sequence[Ratios], *, unit: str) -> Figure:
         arms: At least one; a plot each.
         unit: Of the values.
     """
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator  # noqa: PLC0415 - heavy
+    from matplotlib.ticker import FixedLocator, NullLocator  # noqa: PLC0415 - heavy
 
     figure, grid = canvas(0.5 + 1.9 * len(arms), rows=len(arms), sharex=True, sharey=True)
     every = np.concatenate([arm.ratio for arm in arms])
@@ -80,13 +81,29 @@ def draw_ratios(arms: Sequence[Ratios], *, unit: str) -> Figure:
         axes.set_title(f"{short(arm.label)}: {arm.text}", fontsize=7.5)
     last = grid[-1, 0]
     values = np.concatenate([arm.proxy for arm in arms])
-    steps = [k * 10.0**power for power in range(12) for k in (1, 2, 5)]
-    last.xaxis.set_major_locator(FixedLocator([s for s in steps if values.min() * 0.8 <= s <= values.max() * 1.2]))
-    last.xaxis.set_minor_locator(NullLocator())
-    last.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _amount(value)))
+    in_amounts(last.xaxis, low=float(values.min()), high=float(values.max()))
     last.set_xlabel(f"value of the home ({unit}, log scale)")
     figure.supylabel("estimate / price (log scale)", fontsize=8.5, color=SOFT)
     return figure
+
+
+def in_amounts(axis: Any, *, low: float, high: float, most: int = 12) -> None:
+    """Write a logarithmic axis of amounts with round numbers between its ends.
+
+    Args:
+        axis: On a log scale.
+        low: Least amount shown, above 0.
+        high: Greatest.
+        most: So many numbers at most.
+    """
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator  # noqa: PLC0415 - heavy
+
+    powers = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 1)
+    steps = [k * 10.0**power for power in powers for k in (1, 2, 5)]
+    steps = [step for step in steps if low * 0.8 <= step <= high * 1.2]
+    axis.set_major_locator(FixedLocator(steps[:: math.ceil(len(steps) / most) or 1]))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: _amount(value)))
 
 
 def _amount(value: float) -> str:
