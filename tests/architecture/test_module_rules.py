@@ -26,7 +26,7 @@ NETWORK = frozenset(
             "ftplib",
             "smtplib",
         ),
-        *("httpx", "httpcore", "requests", "aiohttp", "websockets", "urllib3", "h11"),
+        *("httpx", "httpx2", "httpcore", "requests", "aiohttp", "websockets", "urllib3", "h11"),
         *("anthropic", "openai", "mcp", "uvicorn", "starlette", "ray"),
         *("anyio.connect_tcp", "anyio.connect_unix", "anyio.create_tcp_listener", "anyio.create_udp_socket"),
     }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from operator import itemgetter
 from typing import Any
 
 from consilience.core.outcomes import Answered, Outcome, outcome_from_json
@@ -105,6 +106,13 @@ class Steps:
             raise mismatch(self._where, f"{found.tool} {found.arguments}", f"{tool} {arguments}")
         result: dict[str, Any] = expand(found.result, self._taker.recorded.texts)
         return result
+
+    def of_item(self) -> Iterator[ToolReturned]:
+        """Yield what tools gave on record in this item, to any seat, texts put back."""
+        recorded = self._taker.recorded
+        own = [found for (where, _), found in recorded.tools.items() if where.item == self._where.item]
+        for _, event in sorted(own, key=itemgetter(0)):
+            yield ToolReturned(**{**vars(event), "result": expand(event.result, recorded.texts)})
 
     def _recorded_tool(self, step: int) -> ToolReturned | None:
         replayed = self._taker.tools.get((self._where, step))

@@ -101,10 +101,19 @@ class ResearchAgents:
             max_results=self.conduct.max_search_results,
             id_prefix="" if inquiry.alone else str(inquiry.number),
             carry=agent.carry,
-            cache=self._caches.setdefault(item, SearchCache()),
+            cache=self._cache_of(item, steps),
             on_injection=self.conduct.on_injection,
         )
         return await agent.work()
+
+    def _cache_of(self, item: str, steps: Steps) -> SearchCache:
+        """Return the results that the agents of an item share; what is on record is known from the start."""
+        if item not in self._caches:
+            self._caches[item] = cache = SearchCache()
+            for event in steps.of_item():
+                if event.tool in {"search", "read"}:
+                    cache.know(event.tool, event.arguments, Fetched.model_validate(event.result, strict=False))
+        return self._caches[item]
 
 
 @dataclass

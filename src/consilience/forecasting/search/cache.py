@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 import anyio
+from pydantic import JsonValue
 
 from consilience.forecasting.search.records import Fetched
+
+
+def asked(tool: str, arguments: Mapping[str, JsonValue]) -> str:
+    """Return the key of a call: its tool and everything that decides its result.
+
+    Example:
+        >>> asked("search", {"query": "rates", "cutoff": None})
+        "search [('cutoff', None), ('query', 'rates')]"
+    """
+    return f"{tool} {sorted(arguments.items())}"
 
 
 class _Flight:
@@ -44,6 +55,11 @@ class SearchCache:
         self.shared = 0
         self._kept: dict[str, Fetched] = {}
         self._flights: dict[str, _Flight] = {}
+
+    def know(self, tool: str, arguments: Mapping[str, JsonValue], fetched: Fetched) -> None:
+        """Take over a result that is on record, so that a resumed run does not ask for it again; no failure is kept."""
+        if fetched.status == "success":
+            self._kept.setdefault(asked(tool, arguments), fetched.model_copy(update={"shared": False}))
 
     async def fetch(self, key: str, work: Callable[[], Awaitable[Fetched]]) -> Fetched:
         """Return what is known under a key, or what the work gives.

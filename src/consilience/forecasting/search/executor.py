@@ -21,6 +21,7 @@ from consilience.errors import PlanError, SearchError, SearchFailure
 from consilience.forecasting.search.admission import Admission, content_hash, period_of, spelled
 from consilience.forecasting.search.base import SearchClient
 from consilience.forecasting.search.cache import SearchCache
+from consilience.forecasting.search.cache import asked as cached_as
 from consilience.forecasting.search.dates import written
 from consilience.forecasting.search.document import Document, Hit
 from consilience.forecasting.search.policy import Asked, SourcePolicy
@@ -224,7 +225,7 @@ class Executor:
             return self.log[-1]
 
         async def work() -> Fetched:
-            return await self._cache.fetch(f"{tool} {sorted(arguments.items())}", lambda: self._fetch(client, call))
+            return await self._cache.fetch(cached_as(tool, arguments), lambda: self._fetch(client, call))
 
         fetched = await self._carry(tool, arguments, work)
         told: dict[str, Any] = {"duration_s": fetched.duration_s, "shared": fetched.shared}
