@@ -16,6 +16,7 @@ from consilience.reports.gallery import Answers, Details, focus, pictures_of
 from consilience.reports.judged import contrasts_table, overview_table
 from consilience.reports.members import read_members
 from consilience.reports.panel_tables import flips_table, independence_table
+from consilience.reports.pulls import read_pulls
 from consilience.reports.recorded_tables import environment_table, read_made, token_table
 from consilience.reports.scope import Scope
 from consilience.reports.scored import calibration_table, choices_table, coverage_table, ratios_table, strata_table
@@ -93,6 +94,7 @@ async def exhibits(
         probabilities=stated(
             predictions, truth, rules={one.arm: one.aggregation for one in judged if one.primary}, column="p"
         ),
+        pulls=read_pulls(folder_of(run.run_id) for run in scope.runs),
         unit=" or ".join(units),
     )
     made = [read_made(folder_of(run.run_id)) for run in scope.runs]

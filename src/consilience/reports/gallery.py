@@ -23,12 +23,14 @@ from consilience.reports.gallery_calibration import (
 )
 from consilience.reports.gallery_forest import forest
 from consilience.reports.gallery_murphy import murphy_of_medians, murphy_of_probabilities
+from consilience.reports.gallery_pulls import pulls
 from consilience.reports.members import Members
 from consilience.reports.pictures import arms as of_arms
 from consilience.reports.pictures.canvas import Picture, of_sample
 from consilience.reports.pictures.members import correlations, influences
 from consilience.reports.pictures.panel import Course, draw_rounds
 from consilience.reports.pictures.values import Ratios, draw_ratios
+from consilience.reports.pulls import Pulls
 from consilience.reports.stated import Stated
 from consilience.reports.tables import dollars, percent
 from consilience.scoring.point import FloatArray
@@ -63,6 +65,7 @@ class Details:
         members: Errors of the members of the panel in focus.
         points: What arms estimated on common items.
         probabilities: What arms said of yes on common items.
+        pulls: What moved the members in their first revision.
         unit: Of the answers.
         seed: Of every draw made for a picture.
     """
@@ -71,6 +74,7 @@ class Details:
     members: Members | None = None
     points: Stated | None = None
     probabilities: Stated | None = None
+    pulls: tuple[Pulls, ...] = ()
     unit: str = ""
     seed: int = 0
 
@@ -90,7 +94,7 @@ def pictures_of(evaluation: Evaluation, details: Details) -> tuple[Picture, ...]
         _run_to_run,
     )
     made = [maker(evaluation, details) for maker in makers]
-    made += reliabilities(evaluation)
+    made += [*pulls(details.pulls), *reliabilities(evaluation)]
     if details.probabilities is not None:
         made.append(murphy_of_probabilities(details.probabilities, baseline=evaluation.baseline_arm))
     if details.members is not None:

@@ -14,6 +14,7 @@ from consilience.experiments.protocol import read_frozen
 from consilience.inference.conformity import Coefficient, Revision
 from consilience.inference.effective import Undefined
 from consilience.models.simulated import persona
+from consilience.reports.pulls import read_pulls
 
 ARMS = ("control_reask", "control_peers", "control_displaced", "control_evidence", "G_debate", "G_fullview")
 N = 8
@@ -105,6 +106,18 @@ def test_fresh_answers_on_the_whole_evidence_let_it_pull(study: Path) -> None:
     }
     with pytest.raises(PlanError, match="own views"):
         read_fresh(study / "_control_peers")
+
+
+def test_a_report_reads_the_pulls_of_all_runs_and_passes_over_the_others(study: Path) -> None:
+    (made,) = read_pulls(study / f"_{arm}" for arm in ARMS)
+    assert made.controls == ("control_evidence_r1", "control_reask_r1")
+    assert made.evidence == "G_fullview_r2"
+    fresh = read_fresh(study / "_G_fullview")
+    assert made.fits == conformity(all_moves(study, *sorted(ARMS)), evidence=fresh)
+    (bare,) = read_pulls([study / "_control_reask", study / "_control_peers"])
+    assert bare.evidence is None
+    assert bare.controls == ("control_reask_r1",)
+    assert read_pulls([study / "_control_reask"]) == ()
 
 
 def test_what_cannot_be_put_together_is_refused(study: Path) -> None:
