@@ -78,6 +78,17 @@ def test_pruning_changes_no_byte(monkeypatch: pytest.MonkeyPatch) -> None:
     assert pruned == whole
 
 
+def test_many_frequent_terms_outweigh_a_rare_one_that_was_scored_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bm25, "_WORTH_PRUNING", 0)
+    texts = ["rare " * 20, "rare", *["b c d"] * 6, *["x y z " * 10] * 192]
+    found = Bm25Index(texts, range(200)).search("rare b c d", cutoff=999, limit=1)
+    rare = found.weights["rare"]
+    assert rare > found.weights["b"] * 1.2  # so that no single one of the others reaches it
+    (best,) = found.best
+    assert best.place == 7
+    assert best.score == pytest.approx(plain(texts, "rare b c d")[7], rel=1e-12)
+
+
 def test_pruning_leaves_few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bm25, "_WORTH_PRUNING", 0)
     texts = ["rare common"] * 3 + ["common"] * 500
