@@ -34,7 +34,7 @@ Simulated = Annotated[
 ]
 Primary = Annotated[str, typer.Option(help="Aggregation rule fixed beforehand.")]
 Again = Annotated[
-    str | None, typer.Option(help="Why test or holdout is looked at once more; kept in results/looks.jsonl.")
+    str | None, typer.Option(help="Why test or holdout is looked at once more or unfrozen; kept in results/looks.jsonl.")
 ]
 Baseline = Annotated[
     str,
@@ -60,7 +60,7 @@ def evaluate(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
 ) -> None:
     """Compare arms: error, coverage, cost, the declared contrasts; yes-no questions and choices are scored apart.
 
-    Every look at test or holdout is noted in results/looks.jsonl. After the freeze each is looked at once.
+    Every look at test or holdout is noted in results/looks.jsonl. Each is looked at once, after the freeze.
     """
     from consilience.experiments.measures import plain  # noqa: PLC0415 - heavy
     from consilience.reports.evaluation import main_table, rules_table  # noqa: PLC0415 - the same
@@ -201,11 +201,12 @@ def looked(place: Place, found: Found, *, again: str | None, repeated: bool = Fa
     Args:
         place: The project.
         found: What is about to be shown.
-        again: Why a split is looked at once more.
+        again: Why a split is looked at once more, or without a freeze.
         repeated: Tables that were shown before are no new look.
 
     Raises:
-        PlanError: The split was looked at under a freeze before and no reason was given; nothing is changed.
+        PlanError: The study is not frozen, or the split was looked at under a freeze before, and no reason was given;
+            nothing is changed.
         DataError: The log cannot be read or written.
         IntegrityError: A line of the log was changed.
     """

@@ -23,7 +23,7 @@ LOOKS: Final = "looks.jsonl"
 LAST: Final = "looks_last.json"
 """Beside the log: how many looks it holds and the hash of the last, so that looks taken out at its end are missed."""
 COUNTED: Final = ("test", "holdout")
-"""Splits that are looked at once after the freeze; others are looked at as often as one likes."""
+"""Splits that are looked at once, after the freeze; others are looked at as often as one likes."""
 
 
 class Look(BaseModel):
@@ -40,6 +40,7 @@ class Look(BaseModel):
         reason: Why a split was looked at once more; None where nothing was asked.
         torn_bytes: Bytes of an unfinished line that this one took the place of.
         previous_sha256: Hash of the line before; None for the first.
+        unfrozen: Earlier looks at this split without a freeze; None in lines of before they were counted.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -54,6 +55,7 @@ class Look(BaseModel):
     reason: str | None
     torn_bytes: int = Field(ge=0)
     previous_sha256: str | None
+    unfrozen: int | None = Field(default=None, ge=0)
 
 
 @dataclass(frozen=True)
@@ -145,7 +147,8 @@ def note_look(
 ) -> Look:
     """Note a look on disk before it is shown, and return it.
 
-    A split of `COUNTED` is looked at once after the freeze, whichever freeze it was: a new freeze brings no new look.
+    A split of `COUNTED` is looked at once, after the freeze, whichever freeze it was: a new freeze brings no new look.
+    Without a freeze nothing was fixed beforehand, so that even the first look needs a reason; it is told ever after.
 
     Args:
         path: ``looks.jsonl``.
@@ -156,7 +159,8 @@ def note_look(
         repeated: Tables that were shown before are no new look: that look is returned and nothing is written.
 
     Raises:
-        PlanError: The split was looked at under a freeze and no reason was given; nothing is changed.
+        PlanError: The study is not frozen, or the split was looked at under a freeze, and no reason was given; nothing
+            is changed.
         DataError: The log cannot be read or written; nothing may be shown.
         IntegrityError: A line of the log was changed or taken out, or the log itself.
     """
@@ -176,6 +180,12 @@ def note_look(
                 f"{last.at:%Y-%m-%d %H:%M} UTC, runs {', '.join(last.run_ids)}",
                 hint='It is looked at once. --again "reason" looks once more; the reason is kept in the log.',
             )
+        if freeze_sha256 is None and why is None:
+            raise PlanError(
+                f"{glance.split} is looked at after the freeze, and this study is not frozen{_before(own)}",
+                hint='Fix it first: consilience freeze. --again "reason" looks nevertheless; the look is counted and told '
+                "after the freeze.",
+            )
         kept = data.rfind(b"\n") + 1
         look = Look(
             at=at,
@@ -185,6 +195,7 @@ def note_look(
             reason=why,
             torn_bytes=len(data) - kept,
             previous_sha256=sha256_hex(data.split(b"\n")[-2]) if looks else None,
+            unfrozen=len(own) - len(judged),
         )
         os.ftruncate(handle, kept)
         files = RealFiles()
@@ -194,6 +205,11 @@ def note_look(
         write_json(path.with_name(LAST), {"looks": len(looks) + 1, "sha256": sha256_hex(line.rstrip(b"\n"))})
         files.fsync_dir(path.parent)
     return look
+
+
+def _before(looks: Sequence[Look]) -> str:
+    """Return how often a split was looked at so far, as the end of a sentence."""
+    return f"; looks at it so far: {len(looks)}" if looks else ""
 
 
 @contextmanager
@@ -235,4 +251,6 @@ def look_text(look: Look) -> str:
         said += "; no freeze existed, so nothing was fixed before it"
     else:
         said += f" under freeze {look.freeze_sha256[:12]}"
+    if look.unfrozen:
+        said += f"; earlier looks at it without a freeze: {look.unfrozen}"
     return said if look.reason is None else f"{said}, because: {look.reason}"

@@ -83,6 +83,7 @@ def test_errors_of_a_panel_on_a_judged_split_are_worked_out_when_it_is_looked_at
     panel = run_of(tmp_path, "F_independent")
     manifest = json.loads((tmp_path / "results" / "runs" / panel / "manifest.json").read_bytes())
     assert manifest["panel"]["families"][0]["rounds"][0]["crowd"] is None
+    assert cli("freeze", "--project", tmp_path).code == 0
     told = cli("evaluate", "--include-simulated", "--project", tmp_path, "--json").document
     (row,) = told["panels"]
     assert row["rounds"][0]["member_error"] >= row["rounds"][0]["mean_error"] > 0
@@ -125,6 +126,7 @@ def test_intervals_are_calibrated_on_validation_and_applied_to_later_items_only(
     assert "it is applied to later splits only" in again.out
 
     asked = ("evaluate", later, "--questions", late, "--include-simulated", "--calibration", path, *where)
+    asked += ("--again", "a trial")
     shown = cli(*asked)
     assert "as stated" in shown.out
     assert "calibrated" in shown.out

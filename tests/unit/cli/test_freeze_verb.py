@@ -103,8 +103,13 @@ def test_a_freeze_is_not_replaced_without_a_reason(cli: Cli, project: Path) -> N
 
 def test_looks_before_a_freeze_are_noted_and_those_at_validation_are_not(cli: Cli, project: Path) -> None:
     assert run(cli, project, "E_single").code == 0
+    for verb in ("evaluate", "report"):
+        refused = cli(verb, "--include-simulated", "--project", project)
+        assert (refused.code, refused.out) == (2, "")
+        assert "this study is not frozen" in refused.err
+    assert not (project / "results" / "report.html").exists()
     for number in (1, 2):
-        seen = cli("evaluate", "--include-simulated", "--project", project)
+        seen = cli("evaluate", "--include-simulated", "--again", "curious", "--project", project)
         assert f"This is look {number} at test (simulated); no freeze existed" in seen.out
     looks = project / "results" / "looks.jsonl"
     first, second = looks.read_bytes().splitlines(keepends=True)
@@ -114,6 +119,7 @@ def test_looks_before_a_freeze_are_noted_and_those_at_validation_are_not(cli: Cl
     assert cli("freeze", "--project", project).code == 0
     seen = cli("evaluate", "--include-simulated", "--project", project)
     assert "This is look 2 at test" in seen.out
+    assert "earlier looks at it without a freeze: 1" in seen.out
     assert "of a look that was never shown were cut off" in seen.out
     assert "ran before the freeze" in seen.out
 
@@ -169,7 +175,7 @@ def test_changed_truths_are_named_by_check_and_beside_the_tables(cli: Cli, demo_
 def test_a_report_shows_the_latest_look_and_says_what_reason_it_did_not_need(cli: Cli, project: Path) -> None:
     told = ("--include-simulated", "--project", project)
     assert run(cli, project, "E_single").code == 0
-    assert cli("evaluate", *told).code == 0
+    assert cli("evaluate", *told, "--again", "curious").code == 0
     head = cli("freeze", "--project", project, "--json").document["sha256"]
     early = cli("report", *told)
     assert "This is look 1 at test (simulated); no freeze existed, so nothing was fixed before it" in early.out

@@ -27,11 +27,18 @@ def look(log: Path, glance: Glance = GLANCE, **options: Any) -> Look:
 
 
 def test_test_is_looked_at_once_after_the_freeze(log: Path) -> None:
-    before = [look(log, freeze_sha256=None) for _ in range(2)]
+    for told in (None, " "):
+        with pytest.raises(PlanError, match="test is looked at after the freeze, and this study is not frozen. Fix it"):
+            look(log, freeze_sha256=None, again=told)
+    assert read_looks(log) == ()
+    before = [look(log, freeze_sha256=None, again="curious") for _ in range(2)]
     assert [one.number for one in before] == [1, 2]
     assert "no freeze existed" in look_text(before[1])
+    with pytest.raises(PlanError, match="not frozen; looks at it so far: 2"):
+        look(log, freeze_sha256=None)
     first = look(log)
-    assert look_text(first) == f"This is look 3 at test under freeze {HEAD[:12]}"
+    said = f"This is look 3 at test under freeze {HEAD[:12]}; earlier looks at it without a freeze: 2"
+    assert look_text(first) == said
     noted = log.read_bytes()
     with pytest.raises(PlanError, match="look 3 on 2026-11-01 12:00 UTC, runs E, G"):
         look(log)
@@ -41,7 +48,7 @@ def test_test_is_looked_at_once_after_the_freeze(log: Path) -> None:
     again = look(log, again="a reviewer asked")
     assert again.number == 4
     assert look_text(again).endswith(", because: a reviewer asked")
-    assert [one.reason for one in read_looks(log)] == [None, None, None, "a reviewer asked"]
+    assert [one.reason for one in read_looks(log)] == ["curious", "curious", None, "a reviewer asked"]
 
 
 def test_a_new_freeze_brings_no_new_look(log: Path) -> None:
@@ -76,7 +83,7 @@ def test_tables_that_were_shown_are_no_new_look(log: Path) -> None:
 
 
 def test_the_latest_of_looks_at_the_same_tables_is_shown(log: Path) -> None:
-    look(log, freeze_sha256=None)
+    look(log, freeze_sha256=None, again="curious")
     second = look(log)
     assert look(log, repeated=True, again="not needed") == second
     assert f"look 2 at test under freeze {HEAD[:12]}" in look_text(second)
@@ -110,7 +117,7 @@ def test_looks_taken_out_at_the_end_are_missed(log: Path) -> None:
 
 
 def test_a_torn_last_line_showed_nothing_and_is_reported(log: Path) -> None:
-    look(log, freeze_sha256=None)
+    look(log, freeze_sha256=None, again="curious")
     whole = log.read_bytes()
     log.write_bytes(whole + whole[:40])
     assert len(read_looks(log)) == 1
@@ -148,6 +155,16 @@ def test_a_log_that_cannot_be_written_shows_nothing(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="cannot be read"):
         read_looks(tmp_path / "folder")
     assert read_looks(tmp_path / "none.jsonl") == ()
+
+
+def test_a_log_of_before_unfrozen_looks_were_counted_is_read_and_counted(log: Path) -> None:
+    told = look(log, freeze_sha256=None, again="curious").model_dump(mode="json")
+    del told["unfrozen"]
+    log.write_bytes(json.dumps(told, sort_keys=True, separators=(",", ":")).encode() + b"\n")
+    log.with_name(LAST).unlink()
+    (old,) = read_looks(log)
+    assert old.unfrozen is None
+    assert look(log).unfrozen == 1
 
 
 def test_each_look_is_one_line_of_canonical_json(log: Path) -> None:
