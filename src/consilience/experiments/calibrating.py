@@ -25,10 +25,12 @@ from consilience.experiments.calibrations import (
     Refused,
     Strata,
     Subject,
+    interval_name,
     moved,
 )
 from consilience.experiments.comparing import answered, simulated
 from consilience.experiments.evaluable import ESTIMATE, PROBABILITY, kinds_of, refuse_mixtures, with_truth
+from consilience.experiments.held_out import Frequencies, Inside, frequencies, inside
 from consilience.experiments.judging import primary_rules
 from consilience.experiments.predictions import QUANTILES
 from consilience.experiments.weights import FITTED_SPLIT
@@ -168,7 +170,7 @@ def _intervals(subject: Subject, rows: pl.DataFrame, strata: Strata, judged: Jud
     told = rows.drop_nulls(list(QUANTILES))
     found: list[IntervalEntry | Refused] = []
     for alpha in ENDS:
-        what = f"{100 * (1 - alpha):.0f} % interval"
+        what = interval_name(alpha)
         earlier, later = _halves(told) if told.height else (told, told)
         if earlier.height < least_rows(alpha) or later.is_empty():
             reason = f"{earlier.height} earlier items; at least {least_rows(alpha)} are needed"
@@ -176,7 +178,9 @@ def _intervals(subject: Subject, rows: pl.DataFrame, strata: Strata, judged: Jud
             continue
         after = moved(later, _fit(earlier, alpha, strata), strata)
         gain = judged(_loss(later, alpha), _loss(after, alpha), later, name=f"interval score/{alpha:g}/{subject.arm}")
-        kept = _kept(subject, what, gain, "interval score", earlier.height)
+        low, high = ENDS[alpha]
+        seen = [inside(rows, low=low, high=high) for rows in (later, after)]
+        kept = _kept(subject, what, _showing(gain, *seen), "interval score", earlier.height)
         found.append(
             kept
             if isinstance(kept, Refused)
@@ -193,6 +197,10 @@ def _kept(subject: Subject, what: str, gain: Gain | Undefined, measure: str, fit
         return whole
     worse = "it loses" if gain.high < 0 else "the interval of its gain covers 0"
     return Refused(subject=subject, what=what, reason=worse, gain=whole)
+
+
+def _showing(gain: Gain | Undefined, before: Inside | Frequencies, after: Inside | Frequencies) -> Gain | Undefined:
+    return gain if isinstance(gain, Undefined) else gain.model_copy(update={"before": before, "after": after})
 
 
 def _fit(rows: pl.DataFrame, alpha: float, strata: Strata) -> Cqr:
@@ -217,10 +225,11 @@ def _map(subject: Subject, rows: pl.DataFrame, judged: Judged) -> ProbabilityEnt
         first, whole = _platt(earlier, subject), _platt(rows, subject)
     except DataError as error:
         return Refused(subject=subject, what=what, reason=error.message, gain=None)
-    p, y = later["p"].to_numpy(), later["truth"].to_numpy()
-    after = brier(p=np.array([first(value) for value in p.tolist()]), y=y)
-    gain = judged(brier(p=p, y=y), after, later, name=f"Brier score/{subject.arm}")
-    kept = _kept(subject, what, gain, "Brier score", earlier.height)
+    p, y, clusters = (later[name].to_numpy() for name in ("p", "truth", "cluster"))
+    mapped = np.array([first(value) for value in p.tolist()])
+    gain = judged(brier(p=p, y=y), brier(p=mapped, y=y), later, name=f"Brier score/{subject.arm}")
+    seen = [frequencies(p=stated, y=y, clusters=clusters) for stated in (p, mapped)]
+    kept = _kept(subject, what, _showing(gain, *seen), "Brier score", earlier.height)
     if isinstance(kept, Refused):
         return kept
     return ProbabilityEntry(subject=subject, recalibration=whole, gain=kept)

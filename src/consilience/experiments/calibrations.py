@@ -14,6 +14,8 @@ from consilience.core.question import Strict
 from consilience.errors import PlanError
 from consilience.experiments.artefact import Artefact
 from consilience.experiments.comparing import simulated
+from consilience.experiments.evaluable import PROBABILITY
+from consilience.experiments.held_out import Change, Frequencies, Inside
 from consilience.experiments.predictions import QUANTILES
 from consilience.experiments.weights import FITTED_SPLIT
 from consilience.inference.conformal import Cqr
@@ -37,6 +39,8 @@ class Gain(Strict):
         gain: Above 0 is better.
         low: Lower end of its 95 % cluster-bootstrap interval.
         high: Upper end.
+        before: The later items as they were answered; None in artefacts of earlier versions and where unknown.
+        after: The same items, calibrated by what the earlier ones taught; likewise.
     """
 
     measure: str
@@ -45,6 +49,8 @@ class Gain(Strict):
     gain: float
     low: float
     high: float
+    before: Inside | Frequencies | None = None
+    after: Inside | Frequencies | None = None
 
 
 class Subject(Strict):
@@ -135,6 +141,32 @@ class Calibration(Artefact):
     probabilities: tuple[ProbabilityEntry, ...]
     refused: tuple[Refused, ...]
 
+    def changes(self, arms: Mapping[str, bool]) -> tuple[Change, ...]:
+        """Return what every calibration did to later validation items, refused ones too, sorted by arm.
+
+        Args:
+            arms: Whose, and whether their answers are simulated; a calibration of the other kind is passed over.
+        """
+        told = [(one.subject, interval_name(one.cqr.alpha), True, one.gain) for one in self.intervals]
+        told += [(one.subject, PROBABILITY, True, one.gain) for one in self.probabilities]
+        told += [(one.subject, one.what, False, one.gain) for one in self.refused if one.gain is not None]
+        return tuple(
+            Change(
+                arm=subject.arm,
+                what=what,
+                kept=kept,
+                n_fitted=gain.n_fitted,
+                n_judged=gain.n_judged,
+                gain=gain.gain,
+                low=gain.low,
+                high=gain.high,
+                before=gain.before,
+                after=gain.after,
+            )
+            for subject, what, kept, gain in sorted(told, key=lambda row: (row[0].arm, row[1], row[0].committee))
+            if gain.before is not None and gain.after is not None and arms.get(subject.arm) == subject.simulated
+        )
+
     def maps(self, rows: pl.DataFrame) -> dict[str, Recalibration]:
         """Return the maps of the arms in these rows, by arm.
 
@@ -189,6 +221,16 @@ class Calibration(Artefact):
                 f"item {early['item_id'][0]} is no later than {self.until}, which the calibration was fitted up to",
                 hint="A calibration serves later items only.",
             )
+
+
+def interval_name(alpha: float) -> str:
+    """Return what the interval that misses this share is called.
+
+    Example:
+        >>> interval_name(0.1)
+        '90 % interval'
+    """
+    return f"{100 * (1 - alpha):.0f} % interval"
 
 
 def rows_of(subject: Subject, rows: pl.DataFrame) -> pl.DataFrame:

@@ -149,7 +149,12 @@ def evaluate(
         probabilities=judge.probabilities(with_truth(parts[PROBABILITY], truth)) if parts[PROBABILITY].height else None,
         choices=judge.choices(with_option(parts[OPTIONS], truth)) if parts[OPTIONS].height else None,
         calibration_sha256=None if beside.calibration is None else beside.calibration.sha256,
+        changes=() if beside.calibration is None else beside.calibration.changes(_simulated_by_arm(predictions)),
     )
+
+
+def _simulated_by_arm(predictions: pl.DataFrame) -> dict[str, bool]:
+    return {str(arm): simulated(rows["run_id"].unique()) for (arm,), rows in predictions.group_by("arm")}
 
 
 def _of_kind(predictions: pl.DataFrame, kinds: Mapping[str, str], kind: str) -> pl.DataFrame:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from consilience.experiments.arm_strata import StratumResult
 from consilience.experiments.contrasts import Contrasts
+from consilience.experiments.held_out import Change
 from consilience.experiments.measures import IntervalScores, Measure, RatioScores, Recorded
 from consilience.experiments.panel_scores import PanelScores, RoundPoint
 from consilience.experiments.repetitions import RunToRun
@@ -125,6 +126,7 @@ class Evaluation(Recorded):
         probabilities: Arms over questions of yes or no; None without any.
         choices: Arms over questions with options; None without any.
         calibration_sha256: Of the frozen calibration that was applied; None for none.
+        changes: What it did on validation to items it was not learnt on, for the arms here.
     """
 
     split: str | None
@@ -143,3 +145,4 @@ class Evaluation(Recorded):
     probabilities: ProbabilityComparison | None = None
     choices: ChoiceComparison | None = None
     calibration_sha256: str | None = None
+    changes: tuple[Change, ...] = ()

@@ -63,7 +63,8 @@ def _picture(found: Pulls, name: str) -> Picture | None:
         "Share of the way to the others (λ) and to what new evidence implies (ζ), told from second thoughts by arms "
         f"that do not show the others ({', '.join(found.controls)}): 0 is no pull, 1 all of the way.{value}{few} Not "
         f"defined and so not drawn: {'; '.join(_lacking(missing)) or 'none'}. Up to {max(fit.n for fit in fits)} "
-        f"revisions a role, controls included. {of_sample(n=groups, groups=groups, interval='95 % CR1 by item, t(G − 1)')}",
+        "revisions a role, controls included. "
+        + of_sample(n=groups, groups=groups, interval="95 % CR1 by item, t(G − 1)"),
         tuple(record for one in found.fits for record in _records(one)),
         partial(draw_pulls, [(_AXES[name], pulled) for name, pulled in known.items()], arms=arms, roles=roles),
     )

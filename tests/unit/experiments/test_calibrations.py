@@ -14,6 +14,7 @@ from consilience.experiments.artefact import load_artefact, write_artefact
 from consilience.experiments.calibrating import EXPONENTS, calibrate, held
 from consilience.experiments.calibrations import Calibration
 from consilience.experiments.evaluate import Beside, evaluate
+from consilience.experiments.held_out import Frequencies, Inside
 from consilience.experiments.predictions import predictions_frame
 from consilience.inference.conformal import fit_cqr
 
@@ -139,6 +140,45 @@ def test_a_frozen_calibration_stands_beside_the_raw_intervals() -> None:
     assert untouched.overall.arms[0].calibrated is None
 
 
+def test_it_tells_what_it_did_to_later_items_that_it_was_not_learnt_on() -> None:
+    right = rows(width=0.2 * 1.645 / 0.4, noise=0.2).with_columns(arm=pl.lit("F_independent"))
+    made = fit(pl.concat([rows(), right]))
+    gain = made.intervals[1].gain
+    assert isinstance(gain.before, Inside)
+    assert isinstance(gain.after, Inside)
+    later = rows().filter(pl.col("cutoff") >= date(2020, 1, 1) + timedelta(days=N // 2))
+    hits = ((later["q05"] <= 100.0) & (later["q95"] >= 100.0)).to_numpy()
+    assert gain.before.share == pytest.approx(hits.mean())
+    assert gain.before.width == pytest.approx(float(np.exp(0.04) - np.exp(-0.04)))
+    assert gain.before.share < 0.3
+    assert gain.after.share > 0.8
+    assert gain.before.width < gain.after.width
+    assert gain.after.n_clusters == N // 2
+
+    test = rows(split="test")
+    beside = Beside(strata=STRATA, calibration=made)
+    changes = evaluate(test, truth("test"), n_resamples=50, beside=beside).changes
+    assert [(one.arm, one.what, one.kept) for one in changes] == [
+        ("E_single", "50 % interval", True),
+        ("E_single", "90 % interval", True),
+    ]
+    assert changes[1].before == gain.before
+    assert json.dumps([one.record() for one in changes], allow_nan=False)
+    both = made.changes({"E_single": True, "F_independent": True})
+    assert [one.kept for one in both] == [True, True, False, False]
+    assert made.changes({"E_single": False}) == ()
+
+
+def test_an_artefact_of_an_earlier_version_has_no_such_points(tmp_path: Path) -> None:
+    told = fit(rows()).model_dump(mode="json")
+    for entry in told["intervals"]:
+        del entry["gain"]["before"], entry["gain"]["after"]
+    told["sha256"] = Calibration.digest_of(told)
+    path = tmp_path / "calibration.json"
+    path.write_text(json.dumps(told))
+    assert load_artefact(Calibration, path).changes({"E_single": True}) == ()
+
+
 def test_a_calibration_is_never_used_on_what_it_was_fitted_on_or_before() -> None:
     beside = Beside(strata=STRATA, calibration=fit(rows()))
     with pytest.raises(PlanError, match="in-sample use: the calibration was fitted on v000"):
@@ -154,6 +194,11 @@ def test_probabilities_are_recalibrated_with_a_held_exponent() -> None:
     assert entry.recalibration.parameters[1] == EXPONENTS[0]
     assert entry.gain.measure == "Brier score"
     assert entry.gain.low > 0
+    assert isinstance(entry.gain.before, Frequencies)
+    assert isinstance(entry.gain.after, Frequencies)
+    assert sum(entry.gain.before.count) == entry.gain.n_judged == N // 2
+    assert entry.gain.before.score - entry.gain.after.score == pytest.approx(entry.gain.gain)
+    assert entry.gain.after.mcb < entry.gain.before.mcb
     with pytest.raises(PlanError, match=r"probability: the interval of its gain covers 0"):
         fit(yes_no(exponent=1.0), happened())
     later = yes_no(exponent=3.0).with_columns(
