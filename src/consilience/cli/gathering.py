@@ -219,7 +219,11 @@ def _other_rule(frozen: Collection[str], primary: str) -> list[str]:
 
 
 def checked(place: Place, run_ids: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return the head of every run and those that are not finished."""
+    """Return the head of every run and those that are not finished.
+
+    Raises:
+        IntegrityError: A run is not what was written; it is told as ``consilience verify`` tells it.
+    """
     from consilience.experiments.verification import verify_run  # noqa: PLC0415 - heavy
 
     heads: dict[str, str] = {}
@@ -227,8 +231,8 @@ def checked(place: Place, run_ids: Sequence[str]) -> tuple[dict[str, str], tuple
     for run_id in run_ids:
         found = verify_run(place.run_folder(run_id))
         error = found.error()
-        # What is made from the record beside the predictions may be gone: nothing here is read from it.
-        read = [one for one in found.files if not one.derived or one.file == "predictions.parquet"]
+        # Transcripts may be gone: they are made from the record, and nothing here is read from them.
+        read = [one for one in found.files if not (one.derived and one.file.startswith("transcripts/"))]
         if error is not None and (read or not found.journal.ok):
             raise IntegrityError(f"run {run_id}: {error.message}", hint=error.hint)
         heads[run_id] = found.journal.head or ""

@@ -83,6 +83,25 @@ def test_a_changed_prediction_is_not_evaluated_but_lost_transcripts_are_no_hindr
     assert "predictions.parquet" in refused.err
 
 
+def test_a_changed_manifest_is_refused_in_the_words_of_verify(cli: Cli, demo_project: Path) -> None:
+    run = run_of(demo_project, "F_independent")
+    path = demo_project / "results" / "runs" / run / "manifest.json"
+    whole = path.read_bytes()
+    for bent in (whole.replace(b'"turns":{"abstained":0', b'"turns":{"abstained":1'), b"{}\n", None):
+        if bent is None:
+            path.unlink()
+        else:
+            assert bent != whole
+            path.write_bytes(bent)
+        said = cli("verify", run, "--project", demo_project)
+        assert said.code == 6
+        for verb in ("evaluate", "report"):
+            refused = cli(verb, "--include-simulated", "--project", demo_project)
+            assert (refused.code, refused.out) == (6, "")
+            assert refused.err.removeprefix(f"error: run {run}: ") == said.err.removeprefix("error: ")
+            assert "manifest.json" in refused.err
+
+
 def test_a_torn_tail_is_cut_off_not_changed(cli: Cli, demo_project: Path) -> None:
     run = run_of(demo_project, "E_single")
     journal = demo_project / "results" / "runs" / run / "events-00001.jsonl"
