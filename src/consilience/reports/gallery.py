@@ -24,6 +24,7 @@ from consilience.reports.gallery_calibration import (
 from consilience.reports.gallery_forest import forest
 from consilience.reports.gallery_murphy import murphy_of_medians, murphy_of_probabilities
 from consilience.reports.gallery_pulls import pulls
+from consilience.reports.gallery_recalibration import recalibrated
 from consilience.reports.members import Members
 from consilience.reports.pictures import arms as of_arms
 from consilience.reports.pictures.canvas import Picture, of_sample
@@ -94,7 +95,7 @@ def pictures_of(evaluation: Evaluation, details: Details) -> tuple[Picture, ...]
         _run_to_run,
     )
     made = [maker(evaluation, details) for maker in makers]
-    made += [*pulls(details.pulls), *reliabilities(evaluation)]
+    made += [*pulls(details.pulls), *reliabilities(evaluation), *recalibrated(evaluation)]
     if details.probabilities is not None:
         made.append(murphy_of_probabilities(details.probabilities, baseline=evaluation.baseline_arm))
     if details.members is not None:
