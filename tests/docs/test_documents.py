@@ -72,6 +72,19 @@ def test_the_commands_of_the_how_to_of_scores_run(
         assert (ROOT / "examples" / name).read_text(encoding="utf-8").startswith(shown)
 
 
+def test_the_commands_of_the_how_to_of_forecasts_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
+    for words in commands(ROOT / "docs" / "howto-forecast.md"):
+        traces = sorted(map(str, tmp_path.rglob("traces/*.json")))
+        typed = [traces[0] if word == "TRACE" else word for word in words[1:]]
+        assert main(typed) == 0, capsys.readouterr().err
+        out = capsys.readouterr().out
+        assert "simulated" in out or "trace" in typed
+
+
 def test_every_command_in_a_document_exists_with_its_options(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -21,6 +22,8 @@ BASELINES = ("A_hedonic", "A2_adjusted_comps", "B_hierarchical", "C_boosting", "
 """What needs no language model: the bar that a panel has to pass."""
 SINGLE, PRICED_AS = "J_single_matched", "G_debate"
 """The single agent that is given the money of an arm; differences are taken from it."""
+ASKED = "alder-01"
+"""The question of the demonstration corpus that is forecast."""
 SEED = 2026
 N = 24
 
@@ -67,6 +70,7 @@ def demo(context: typer.Context, as_json: Json = False) -> None:
     found = evaluated(place, list(runs.values()), include_simulated=True, baseline=f"{SINGLE}.{match.label}")
     path, folder = place.root / "report.html", place.project.runs / runs[PRICED_AS]
     write_page(place, found, path, title="Consilience demo")
+    foreseen = _forecast(place)
     show(
         {
             "simulated": True,
@@ -74,8 +78,11 @@ def demo(context: typer.Context, as_json: Json = False) -> None:
             "run_ids": list(runs.values()),
             "arms": record(found.evaluation),
             "warnings": list(found.evaluation.warnings),
+            "forecast": foreseen.record,
         },
         *shown(main_table(found.evaluation)),
+        "",
+        *foreseen.told,
         "",
         "Everything above is simulated: the sales are made up and no real model spoke. Costs are what the same tokens "
         "cost at list price.",
@@ -87,8 +94,44 @@ def demo(context: typer.Context, as_json: Json = False) -> None:
         f"  the record, checked       consilience --project {place.root} verify {runs[PRICED_AS]}",
         f"  the same without a call   consilience --project {place.root} replay {runs[PRICED_AS]}",
         f"  what it cost, by role     consilience --project {place.root} ledger {runs[PRICED_AS]} --by role",
+        f"  what a forecast rests on  consilience trace show {foreseen.record['trace']}",
         as_json=as_json,
     )
+
+
+@dataclass(frozen=True)
+class _Foreseen:
+    """One forecast of the demonstration: as JSON values, and in lines."""
+
+    record: dict[str, Any]
+    told: list[str]
+
+
+def _forecast(place: Place) -> _Foreseen:
+    """Forecast one question of the demonstration's corpus by a panel of research agents."""
+    from consilience.cli import researching  # noqa: PLC0415 - heavy below
+    from consilience.cli.forecasting import headline  # noqa: PLC0415 - the same
+    from consilience.forecasting import demo as demonstration  # noqa: PLC0415 - the same
+    from consilience.forecasting.feeds import FEEDS  # noqa: PLC0415 - the same
+    from consilience.forecasting.pipeline import Research  # noqa: PLC0415 - the same
+    from consilience.forecasting.traces import read_trace  # noqa: PLC0415 - the same
+
+    with (
+        demonstration.on_disk(demonstration.QUESTIONS) as questions,
+        demonstration.on_disk(demonstration.DOCUMENTS) as corpus,
+    ):
+        asked = next(one for one in FEEDS["files"].read(questions) if one.id == ASKED)
+        sources = researching.Sources(None, corpus, None)
+        done = researching.forecasted(place, [asked], researching.plainly("F_independent"), sources, Research())
+    trace = read_trace(done.traces[0])
+    p = None if trace.final is None else trace.final.probability
+    record = {"question": asked.text, "probability": p, "trace": str(done.traces[0])}
+    found = sum(agent.counts.before for agent in trace.agents)
+    told = [
+        f"One probability (simulated): {asked.text}",
+        f"  {headline(trace.final)}; {len(trace.agents)} agents, {found} results dated before the cutoff",
+    ]
+    return _Foreseen(record, told)
 
 
 def _run_id(plan: Plan, catalogue: Catalogue, *, root: Path) -> str:

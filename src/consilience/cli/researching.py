@@ -176,6 +176,23 @@ class Asking:
     single: bool
 
 
+def plainly(arm: str) -> Asking:
+    """Return an arm's own way of being asked one question: its panel, simulated, without a cap."""
+    return Asking(
+        arm=arm,
+        panel=None,
+        model=None,
+        tier=None,
+        max_spend_usd=None,
+        seed=None,
+        live=False,
+        concurrency=None,
+        retry_failed=False,
+        final="panel_only",
+        single=True,
+    )
+
+
 @dataclass(frozen=True)
 class Forecasted:
     """A run of forecasts, ended or stopped.

@@ -25,16 +25,18 @@ from consilience.forecasting.traces import (
     RunTrace,
     StageName,
     StageTrace,
+    read_trace,
     write_trace,
 )
 from consilience.journal.events import Record
 from consilience.journal.reader import read_events
 from consilience.registry import nearest
 
-FINAL_RULES: Final = ("panel_only", "blend", "strict")
+PANEL_ONLY: Final = "panel_only"
+FINAL_RULES: Final = (PANEL_ONLY, "blend", "strict")
 """Rules that make the forecast of the stages; ``panel_only`` is the panel's primary rule."""
 FOLDER: Final = "traces"
-HEAD_HASH: Final = 8
+TRACE_HASH: Final = 8
 
 
 def final_row(rule: str, kind: Any, n_seats: int) -> str:
@@ -45,14 +47,14 @@ def final_row(rule: str, kind: Any, n_seats: int) -> str:
     """
     if rule not in FINAL_RULES:
         raise ConfigError(f'unknown final rule "{rule}"', hint=nearest(rule, FINAL_RULES))
-    return default_rule(kind, n_seats) if rule == "panel_only" else rule
+    return default_rule(kind, n_seats) if rule == PANEL_ONLY else rule
 
 
 def write_traces(job: Job, report: RunReport, questions: Mapping[str, ForecastQuestion], *, final: str) -> list[Path]:
     """Write one run trace per item that has a transcript, and return their paths.
 
-    A trace that is there is not written over: where the record has grown since, the new one stands beside it under the
-    journal's head.
+    A trace that is there is not written over: where the record has grown since, or other code reads it, the new one
+    stands beside it, under its hash.
 
     Args:
         job: What was run.
@@ -63,6 +65,7 @@ def write_traces(job: Job, report: RunReport, questions: Mapping[str, ForecastQu
     Raises:
         ConfigError: There is no such rule.
         DataError: A file cannot be written.
+        IntegrityError: A trace that is there was changed.
     """
     last: Record | None = next(iter(deque(read_events(job.folder), maxlen=1)), None)
     if last is None:
@@ -84,15 +87,14 @@ def write_traces(job: Job, report: RunReport, questions: Mapping[str, ForecastQu
             final=_final(rows, final, told),
             journal=JournalReference(run_id=report.run_id, path=f"runs/{job.folder.name}", head=last.hash),
         )
-        paths.append(_write(trace, job.folder / FOLDER, item_id))
+        paths.append(_write(trace, job.folder / FOLDER, item_id if final == PANEL_ONLY else f"{item_id}.{final}"))
     return paths
 
 
-def _write(trace: RunTrace, folder: Path, item_id: str) -> Path:
-    path = folder / f"{item_id}.json"
-    head = "" if trace.journal is None else trace.journal.head
-    if path.is_file() and json.loads(path.read_bytes())["journal"]["head"] != head:
-        path = folder / f"{item_id}.{head[:HEAD_HASH]}.json"
+def _write(trace: RunTrace, folder: Path, stem: str) -> Path:
+    path, sealed = folder / f"{stem}.json", trace.sealed()
+    if path.is_file() and read_trace(path).hashes != sealed.hashes:
+        path = folder / f"{stem}.{sealed.hashes['trace'][:TRACE_HASH]}.json"
     write_trace(trace, path)
     return path
 

@@ -1,0 +1,159 @@
+"""forecast, backtest and trace as they are typed: what they print, what they refuse, and their exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli_cases import Cli
+from consilience.forecasting import demo
+
+ASKED = "Will the container terminal at Tessel Bay handle more than 90,000 boxes in April 2031?"
+FOUNDING: dict[str, Any] = {
+    "notebook": "nb",
+    "provider": "m",
+    "question": {
+        "question": "Rain?",
+        "description": "",
+        "resolution_date": "2025-03-01",
+        "cutoff_date": "",
+        "current_market_price": None,
+        "resolved_outcome": None,
+    },
+    "params": {"rho": 0.3},
+    "agents": [],
+    "aggregation": None,
+    "debate": None,
+    "supervisor": None,
+    "final_probability": None,
+    "final_confidence": None,
+    "llm_calls": [],
+    "notes": "",
+    "created_at": "2025-02-01T00:00:00",
+    "run_id": "0123456789ab",
+}
+
+
+@pytest.fixture
+def here(cli: Cli, tmp_path: Path) -> Cli:
+    """Call ``consilience`` in a project of its own."""
+    (tmp_path / "project").mkdir()
+    return lambda *arguments: cli(*arguments, "--project", tmp_path / "project")
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    path = tmp_path / "documents.jsonl"
+    path.write_bytes(demo.DOCUMENTS.read_bytes())
+    return path
+
+
+def test_a_question_is_forecast_from_a_corpus_and_read_again_from_its_record(here: Cli, corpus: Path) -> None:
+    typed = ["forecast", ASKED, "--cutoff", "2031-04-01", "--corpus", str(corpus)]
+    first = here(*typed, "--json").document
+    again = here(*typed, "--json").document
+    assert first["simulated"] is True
+    assert 0 < first["final"]["probability"] < 1
+    assert len(first["agents"]) == 5
+    assert first["calls"] == 25
+    assert (again["calls"], again["final"]) == (0, first["final"])
+    shown = here("trace", "show", first["trace"]).out
+    assert ASKED in shown
+    assert "https://harbours.gov.alder.example" in shown
+
+
+def test_what_is_printed_says_simulated_and_that_it_is_no_advice(here: Cli, corpus: Path) -> None:
+    out = here("forecast", ASKED, "--cutoff", "2031-04-01", "--corpus", str(corpus), "--arm", "E_single").out
+    assert out.startswith("simulated: no real model spoke")
+    assert "probability of yes:" in out
+    assert "no professional, legal or investment advice" in out
+
+
+def test_stages_are_told(here: Cli, corpus: Path) -> None:
+    typed = ["forecast", ASKED, "--cutoff", "2031-04-01", "--corpus", str(corpus), "--arm", "staged"]
+    document = here(*typed, "--final", "blend", "--json").document
+    assert document["final"]["rule"] == "blend"
+    assert {stage["name"] for stage in document["stages"]} >= {"panel", "aggregate", "debate", "supervisor"}
+    assert "supervisor: answered" in here(*typed).out
+
+
+def test_a_back_test_of_the_demonstration_tells_scores_and_work(here: Cli) -> None:
+    document = here("backtest", "--demo", "--n", "4", "--arm", "E_single", "--json").document
+    assert document["simulated"] is True
+    assert document["skill"]["n"] >= 4
+    work = document["work"]
+    assert work["after"] == 0
+    assert work["before"] > 0
+    assert work["undated"] > 0
+    assert set(work["gates"]) == {"coverage", "freshness", "consistency", "support"}
+    names = {one["name"] for one in document["scores"]["entrants"]}
+    assert {"panel: mean", "generalist"} <= names
+    out = here("backtest", "--demo", "--n", "4", "--arm", "E_single").out
+    assert "clustered by" in out
+    assert "before the cutoff" in out
+
+
+def test_a_founding_trace_is_imported_with_what_it_cannot_prove(here: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "founding.json"
+    path.write_text(json.dumps(FOUNDING), encoding="utf-8")
+    done = here("trace", "import", str(path))
+    assert done.code == 0, done.err
+    assert "not recorded" in done.out
+    assert here("trace", "import", str(path), "--json").document["calls"] == 0
+
+
+@pytest.mark.parametrize(
+    ("typed", "code", "said"),
+    [
+        (["--cutoff", "yesterday"], 2, "cutoff"),
+        (["--search", "google"], 2, "--search"),
+        (["--search", "corpus"], 2, "--corpus"),
+        (["--search", "tavily"], 2, "TAVILY_API_KEY"),
+        (["--search", "mcp"], 2, "--mcp-server"),
+        (["--live"], 2, "where to search"),
+        (["--undated", "maybe"], 2, "--undated"),
+        (["--gates", "maybe"], 2, "--gates"),
+        (["--on-injection", "eat"], 2, "--on-injection"),
+        (["--block", "not a host"], 2, "--block"),
+        (["--kind", "poem"], 2, "--kind"),
+        (["--final", "best"], 2, "final rule"),
+        (["--arm", "X"], 2, "arm"),
+        (["--panel", "X"], 2, "panel"),
+        (["--cutoff", "2031-04-01", "--resolution-date", "2031-01-01"], 2, "after its resolution"),
+        (["--max-spend-usd", "0"], 4, "cap"),
+        (["--max-steps", "1"], 5, "too few agents"),
+        (["--kind", "multiple_choice"], 2, "options"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_with_its_reason(here: Cli, typed: list[str], code: int, said: str) -> None:
+    done = here("forecast", "Will it rain?", *typed)
+    assert done.code == code
+    assert said in done.err
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ([], "--demo or --questions"),
+        (["--demo", "--questions", "x.jsonl"], "--demo or --questions"),
+        (["--demo", "--corpus", "x.jsonl"], "own documents"),
+        (["--questions", "nowhere.jsonl", "--search", "none"], "nowhere.jsonl"),
+        (["--questions", "x.jsonl", "--feed", "oracle"], "--feed"),
+    ],
+)
+def test_a_back_test_without_its_parts_is_refused(here: Cli, typed: list[str], said: str) -> None:
+    done = here("backtest", *typed)
+    assert done.code in {1, 2}
+    assert said in done.err
+
+
+def test_a_trace_that_is_none_is_refused(here: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text("{}", encoding="utf-8")
+    assert here("trace", "show", str(path)).code == 1
+    assert here("trace", "show", str(tmp_path / "nowhere.json")).code == 1
+    assert here("trace", "import", str(tmp_path / "nowhere.json")).code == 1
