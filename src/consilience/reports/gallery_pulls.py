@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
@@ -45,6 +46,7 @@ def _picture(found: Pulls, name: str) -> Picture | None:
     fits = [fit for one in found.fits if not isinstance(fit := one.controlled, Undefined)]
     groups = max(fit.n_clusters for fit in fits)
     fewest = min(fit.n_clusters for fit in fits)
+    lacking = "; ".join(_lacking(missing, found.fits)) or "none"
     few = f" Fewer than {ENOUGH} items stand behind some: their intervals may be too narrow." if fewest < ENOUGH else ""
     value = (
         f" What the evidence implies: the members' answers alone on all of it in {found.evidence}, whose noise draws ζ "
@@ -62,7 +64,7 @@ def _picture(found: Pulls, name: str) -> Picture | None:
         ),
         "Share of the way to the others (λ) and to what new evidence implies (ζ), told from second thoughts by arms "
         f"that do not show the others ({', '.join(found.controls)}): 0 is no pull, 1 all of the way.{value}{few} Not "
-        f"defined and so not drawn: {'; '.join(_lacking(missing)) or 'none'}. Up to {max(fit.n for fit in fits)} "
+        f"defined and so not drawn: {lacking}. Up to {max(fit.n for fit in fits)} "
         "revisions a role, controls included. "
         + of_sample(n=groups, groups=groups, interval="95 % CR1 by item, t(G − 1)"),
         tuple(record for one in found.fits for record in _records(one)),
@@ -95,11 +97,13 @@ def _records(one: Conformity) -> Iterator[Record]:
             }
 
 
-def _lacking(missing: Mapping[tuple[str, str, str], Sequence[str]]) -> list[str]:
+def _lacking(missing: Mapping[tuple[str, str, str], Sequence[str]], fits: Sequence[Conformity]) -> list[str]:
     """Return what is not defined of whom and why; arms that lack the same stand together."""
+    members = Counter(one.arm for one in fits)
     alike: dict[tuple[str, str, str], list[str]] = {}
     for (coefficient, arm, reason), roles in missing.items():
-        alike.setdefault((coefficient, ", ".join(roles), reason), []).append(arm)
+        whose = "every role" if len(roles) == members[arm] > 1 else ", ".join(roles)
+        alike.setdefault((coefficient, whose, reason), []).append(arm)
     return [
         f"{_NAMES[coefficient]} of {roles} in {', '.join(arms)} ({reason})"
         for (coefficient, roles, reason), arms in alike.items()

@@ -64,13 +64,23 @@ def test_the_true_pull_of_every_role_lies_in_its_interval() -> None:
 
 def test_what_is_not_defined_is_named_and_not_drawn() -> None:
     (picture,) = pulls([found("G_debate_r2", "control_reask_r1")])
-    assert "so not drawn: ζ of hedonic, " in picture.caption
-    assert "in G_debate_r2 (no value of the evidence is known)" in picture.caption
+    assert "so not drawn: ζ of every role in G_debate_r2 (no value of the evidence is known)." in picture.caption
     figure = picture.draw()
     assert [axes.get_xlabel() for axes in figure.axes] == ["λ, pull of the others"]
     zetas = [row for row in picture.records if row["coefficient"] == "zeta"]
     assert zetas
     assert all(row["value"] is None and not row["drawn"] and row["undefined"] for row in zetas)
+
+
+def test_a_role_without_a_control_is_named() -> None:
+    told = [
+        one
+        for one in moves("G_debate_r2", "control_reask_r1")
+        if (one.arm, one.role) != ("control_reask_r1", "hedonic")
+    ]
+    (picture,) = pulls([Pulls("estimate (log)", conformity(told), ("control_reask_r1",))])
+    assert "λ of hedonic in G_debate_r2 (there are no revisions without the others shown)" in picture.caption
+    assert [row["role"] for row in picture.records if row["drawn"]] == [HOSTILE]
 
 
 def test_the_plain_fit_is_data_and_no_dot() -> None:
