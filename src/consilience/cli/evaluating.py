@@ -9,18 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from consilience.cli.console import Grid, counted, note, number, show
+from consilience.cli.console import Grid, counted, note, show
 from consilience.cli.gathering import SINGLE, Found
 from consilience.cli.gathering import evaluated as evaluated  # noqa: PLC0414 - its older address stays valid
 from consilience.cli.place import Json, Place, place_of
 
 if TYPE_CHECKING:
-    from consilience.experiments.answers_judged import ChoiceComparison
     from consilience.experiments.evaluation import Evaluation
     from consilience.experiments.looks import Look
-    from consilience.inference.intervals import DifferenceInterval
     from consilience.reports.tables import Table
-    from consilience.scoring.summaries import ClusteredShare
 
 _WHOLE = (
     *("contrasts", "strata", "panels", "convergence", "run_to_run", "probabilities", "choices"),
@@ -34,7 +31,8 @@ Simulated = Annotated[
 ]
 Primary = Annotated[str, typer.Option(help="Aggregation rule fixed beforehand.")]
 Again = Annotated[
-    str | None, typer.Option(help="Why test or holdout is looked at once more or unfrozen; kept in results/looks.jsonl.")
+    str | None,
+    typer.Option(help="Why test or holdout is looked at once more or unfrozen; kept in results/looks.jsonl."),
 ]
 Baseline = Annotated[
     str,
@@ -105,6 +103,7 @@ def evaluate(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
 
 def _tables(result: Evaluation, main: Table) -> list[str | Grid]:
     """Return what a person reads: arms, declared contrasts, coverage, then other kinds of answers."""
+    from consilience.reports.answers import choices_table, probabilities_table  # noqa: PLC0415 - the same
     from consilience.reports.judged import contrasts_table  # noqa: PLC0415 - heavy
     from consilience.reports.scored import calibration_table, coverage_table  # noqa: PLC0415 - the same
 
@@ -119,33 +118,10 @@ def _tables(result: Evaluation, main: Table) -> list[str | Grid]:
     if any(arm.intervals is not None for arm in result.overall.arms):
         parts += ["", *shown(coverage_table(result))]
     if result.probabilities is not None:
-        parts += ["", *shown(calibration_table(result))]
+        parts += ["", *shown(probabilities_table(result)), "", *shown(calibration_table(result))]
     if result.choices is not None:
-        parts += ["", _choices(result.choices)]
+        parts += ["", *shown(choices_table(result))]
     return parts
-
-
-def _choices(comparison: ChoiceComparison) -> Grid:
-    rows = [
-        (
-            f"{one.arm}{' (simulated)' if one.simulated else ''}",
-            one.aggregation,
-            f"{one.n} of {one.n_items}",
-            number(None if one.accuracy is None else one.accuracy.value),
-            _ends(one.accuracy),
-            number(one.agreement),
-            number(None if one.cost_usd is None else one.cost_usd / one.n_items),
-            "–" if one.difference is None else f"{number(one.difference.point)} {_ends(one.difference)}",
-        )
-        for one in comparison.results
-        if one.primary
-    ]
-    headings = ("Arm", "Rule", "Judged", "Accuracy", "95 %", "Agreement", "USD per item", "Difference [95 %]")
-    return Grid(headings, tuple(rows), words=2)
-
-
-def _ends(told: ClusteredShare | DifferenceInterval | None) -> str:
-    return "–" if told is None or told.low is None else f"[{number(told.low)}, {number(told.high)}]"
 
 
 def report(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
@@ -165,6 +141,8 @@ def report(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
 
     The page of tables that evaluate has shown is no new look at test or holdout; any other is.
     """
+    from consilience.reports.cells import judged  # noqa: PLC0415 - heavy
+
     place = place_of(context)
     found = evaluated(
         place,
@@ -180,6 +158,7 @@ def report(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
     folder = path.with_suffix("") if path.suffix else path.with_name(f"{path.name}_files")
     write_page(place, found, path, title=title, look=look, folder=folder)
     result = found.evaluation
+    n_arms = len({one.arm for one in judged(result)})
     show(
         {
             "report": str(path),
@@ -188,7 +167,7 @@ def report(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
             "run_ids": list(result.run_ids),
             "look": None if look is None else look.model_dump(mode="json"),
         },
-        f"{counted(len(result.overall.arms), 'arm')}{' (simulated)' if result.simulated else ''} in {path}",
+        f"{counted(n_arms, 'arm')}{' (simulated)' if result.simulated else ''} in {path}",
         f"tables and figures in {folder}",
         *_remarks(found, look),
         as_json=as_json,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from consilience.core.undefined import Undefined
 from consilience.experiments.evaluation import Resampling
+from consilience.experiments.gaps import Gap
 from consilience.experiments.measures import Measure, Recorded
 from consilience.inference.intervals import DifferenceInterval
 from consilience.scoring.calibration import Calibration, Reliability
@@ -39,6 +40,9 @@ class ProbabilityResult(Recorded):
         tokens: Tokens over all; None when unknown.
         difference: Mean Brier score less that of the baseline arm on the common questions; None for it.
         calibrated: Mean Brier score after the frozen recalibration; None without one.
+        p: Of the difference; None for the baseline arm.
+        holm: The same adjusted over all comparisons of primary rules here.
+        matched: The same difference from the single agent of the same money; None where there is none.
     """
 
     arm: str
@@ -62,6 +66,9 @@ class ProbabilityResult(Recorded):
     tokens: int | None
     difference: DifferenceInterval | None
     calibrated: Measure | None = None
+    p: float | Undefined | None = None
+    holm: float | Undefined | None = None
+    matched: Gap | None = None
 
 
 @dataclass(frozen=True)
@@ -84,6 +91,9 @@ class ChoiceResult(Recorded):
         cost_usd: Cost over all questions; None when unknown.
         tokens: Tokens over all; None when unknown.
         difference: Accuracy less that of the baseline arm on the common questions (positive: better); None for it.
+        p: Of the difference; None for the baseline arm.
+        holm: The same adjusted over all comparisons of primary rules here.
+        matched: The same difference from the single agent of the same money; None where there is none.
     """
 
     arm: str
@@ -101,6 +111,9 @@ class ChoiceResult(Recorded):
     cost_usd: float | None
     tokens: int | None
     difference: DifferenceInterval | None
+    p: float | Undefined | None = None
+    holm: float | Undefined | None = None
+    matched: Gap | None = None
 
 
 @dataclass(frozen=True)

@@ -196,7 +196,7 @@ def _made(common: CommonItems, pairs: Sequence[Pair], seed: int) -> list[Contras
                 declared=False,
                 matched=pair.matched,
                 difference=between,
-                p=_p(between, draws),
+                p=p_of(between, draws),
                 holm=_EXPLORED,
                 max_t=_EXPLORED,
                 bh=_DECLARED,
@@ -213,7 +213,8 @@ def _made(common: CommonItems, pairs: Sequence[Pair], seed: int) -> list[Contras
     return found
 
 
-def _p(between: DifferenceInterval, draws: FloatArray) -> float | Undefined:
+def p_of(between: DifferenceInterval, draws: FloatArray) -> float | Undefined:
+    """Return the two-sided p of a difference by the rule of its interval; undefined where that only describes."""
     if between.n_clusters < FEW:
         return Undefined(f"{between.n_clusters} clusters only describe")
     if not between.se:

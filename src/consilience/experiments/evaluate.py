@@ -9,6 +9,7 @@ import polars as pl
 
 from consilience.aggregation.answers import rule_names
 from consilience.errors import ConfigError, PlanError
+from consilience.experiments.answers_judged import ChoiceComparison, ProbabilityComparison
 from consilience.experiments.arm_scores import Draws
 from consilience.experiments.arm_strata import Strata, StratumResult, strata_results
 from consilience.experiments.calibrations import Calibration
@@ -128,6 +129,9 @@ def evaluate(
     levels = [level for level in EXPOSURES if (predictions["exposure"] == level).any()]
     whole = None if numbers is None else numbers.compared("all")
     overall = NOTHING if whole is None else whole.comparison
+    yes_no = judge.probabilities(with_truth(parts[PROBABILITY], truth)) if parts[PROBABILITY].height else None
+    choices = judge.choices(with_option(parts[OPTIONS], truth)) if parts[OPTIONS].height else None
+    compared = [*([] if whole is None else [overall]), *(one for one in (yes_no, choices) if one is not None)]
     return Evaluation(
         split=predictions["split"][0],
         primary=primary,
@@ -136,7 +140,11 @@ def evaluate(
         by_exposure={} if numbers is None else numbers.by_exposure(),
         run_ids=run_ids,
         simulated=simulated(run_ids),
-        warnings=(*_about_rows(run_ids, levels), *([] if whole is None else _about_comparison(overall, baseline_arm))),
+        warnings=tuple(
+            dict.fromkeys(
+                [*_about_rows(run_ids, levels), *(line for told in compared for line in _about(told, baseline_arm))]
+            )
+        ),
         contrasts=None
         if whole is None or whole.common is None
         else contrasts(
@@ -146,9 +154,11 @@ def evaluate(
         panels=beside.panels,
         convergence=_convergence(overall, beside),
         run_to_run=() if numbers is None else numbers.run_to_run(truth),
-        probabilities=judge.probabilities(with_truth(parts[PROBABILITY], truth)) if parts[PROBABILITY].height else None,
-        choices=judge.choices(with_option(parts[OPTIONS], truth)) if parts[OPTIONS].height else None,
+        probabilities=yes_no,
+        choices=choices,
         calibration_sha256=None if beside.calibration is None else beside.calibration.sha256,
+        n_resamples=n_resamples,
+        seed=seed,
         changes=() if beside.calibration is None else beside.calibration.changes(_simulated_by_arm(predictions)),
     )
 
@@ -244,10 +254,11 @@ def _about_rows(run_ids: Sequence[str], exposures: Sequence[str]) -> list[str]:
     return found
 
 
-def _about_comparison(comparison: Comparison, baseline_arm: str) -> list[str]:
+def _about(comparison: Comparison | ProbabilityComparison | ChoiceComparison, baseline_arm: str) -> list[str]:
     found = []
     resampling = comparison.resampling
-    if len({arm.n_items for arm in comparison.arms}) > 1:
+    arms = comparison.arms if isinstance(comparison, Comparison) else comparison.results
+    if len({arm.n_items for arm in arms}) > 1:
         found.append("The arms were not put to the same number of items; only the differences are on common items.")
     if resampling is None:
         return [*found, f"No item was answered by every arm and by {baseline_arm}: there are no differences to show."]

@@ -126,6 +126,8 @@ class Evaluation(Recorded):
         probabilities: Arms over questions of yes or no; None without any.
         choices: Arms over questions with options; None without any.
         calibration_sha256: Of the frozen calibration that was applied; None for none.
+        n_resamples: Resamples B of every interval, but where a table says that it takes fewer; None where unknown.
+        seed: Seed of the draws; None where unknown.
         changes: What it did on validation to items it was not learnt on, for the arms here.
     """
 
@@ -145,4 +147,6 @@ class Evaluation(Recorded):
     probabilities: ProbabilityComparison | None = None
     choices: ChoiceComparison | None = None
     calibration_sha256: str | None = None
+    n_resamples: int | None = None
+    seed: int | None = None
     changes: tuple[Change, ...] = ()

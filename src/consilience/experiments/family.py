@@ -129,12 +129,13 @@ def _pairs(contrast: Contrast, here: _Here) -> Iterator[Pair]:
             if own in here.labels:
                 yield Pair(arm, own, matched="own")
         elif contrast.against == SINGLE:
-            yield from _single(arm, here.labels)
+            yield from single(arm, here.labels)
         else:
             yield from (Pair(arm, other) for other in here.label(contrast.against) if other != arm)
 
 
-def _single(arm: str, labels: Collection[str]) -> Iterator[Pair]:
+def single(arm: str, labels: Collection[str]) -> Iterator[Pair]:
+    """Yield an arm's pair with the single agent of its own money, else of declared samples, else of another's money."""
     matched: dict[str, Matched] = {f"{SINGLE}.{arm}": "own", SINGLE: "unmatched"}
     first = f"{SINGLE}.{_FIRST}"
     others = sorted((label for label in labels if label.startswith(f"{SINGLE}.")), key=lambda one: (one != first, one))

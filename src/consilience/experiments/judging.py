@@ -22,6 +22,7 @@ from consilience.experiments.arm_scores import Draws
 from consilience.experiments.comparing import Key, answered, asked
 from consilience.experiments.evaluable import ESTIMATE, OPTIONS, PROBABILITY
 from consilience.experiments.evaluation import Resampling
+from consilience.experiments.gaps import Gaps, Losses, gaps
 from consilience.experiments.measures import Measure
 from consilience.inference.bootstrap import (
     analysis_rng,
@@ -30,7 +31,6 @@ from consilience.inference.bootstrap import (
     draws_digest,
     summarise_clusters,
 )
-from consilience.inference.intervals import DifferenceInterval, difference_interval
 from consilience.scoring.calibration import calibration, reliability
 from consilience.scoring.point import FloatArray
 from consilience.scoring.probability import brier, corp, log_score, murphy, sharpness, skill
@@ -70,9 +70,9 @@ class Judge:
         frames = _frames(frame)
         primary = primary_rules(frame, PROBABILITY, "")
         loss: Loss = lambda rows: brier(p=rows["p"].to_numpy(), y=rows["truth"].to_numpy())  # noqa: E731
-        resampling, gaps = self._differences(frames, primary, loss, part="brier")
+        resampling, told = self._differences(frames, primary, loss, part="brier")
         draws = Draws("evaluate/levels/brier", n_resamples=self.n_resamples, seed=self.seed)
-        results = [self._probability(key, rows, primary, gaps.get(key), draws) for key, rows in frames.items()]
+        results = [self._probability(key, rows, primary, told.get(key, Gaps()), draws) for key, rows in frames.items()]
         return ProbabilityComparison(tuple(results), resampling)
 
     def _probability(
@@ -80,7 +80,7 @@ class Judge:
         key: Key,
         rows: pl.DataFrame,
         primary: Mapping[str, str],
-        gap: DifferenceInterval | None,
+        gap: Gaps,
         draws: Draws,
     ) -> ProbabilityResult:
         told = answered(rows)
@@ -113,7 +113,7 @@ class Judge:
             primary=first,
             n=told.height,
             n_clipped=n_clipped,
-            difference=gap,
+            **_compared(gap),
             calibrated=self._recalibrated(key[0], told, draws) if first and told.height else None,
             **asked(rows),  # type: ignore[arg-type]
             **found,
@@ -137,13 +137,13 @@ class Judge:
         primary = primary_rules(frame, OPTIONS, "")
         judged = {key: rows.filter(pl.col("option").is_not_null()) for key, rows in frames.items()}
         loss: Loss = lambda rows: rows["right"].cast(pl.Float64).to_numpy()  # noqa: E731
-        resampling, gaps = self._differences(judged, primary, loss, part="accuracy")
-        results = [_choice(key, rows, primary, gaps.get(key)) for key, rows in frames.items()]
+        resampling, told = self._differences(judged, primary, loss, part="accuracy")
+        results = [_choice(key, rows, primary, told.get(key, Gaps())) for key, rows in frames.items()]
         return ChoiceComparison(tuple(results), resampling)
 
     def _differences(
         self, frames: Mapping[Key, pl.DataFrame], primary: Mapping[str, str], loss: Loss, *, part: str
-    ) -> tuple[Resampling | None, dict[Key, DifferenceInterval]]:
+    ) -> tuple[Resampling | None, dict[Key, Gaps]]:
         told = {key: answered(rows) for key, rows in frames.items()}
         base = (self.baseline_arm, primary.get(self.baseline_arm, ""))
         voiced = [set(told[key]["item_id"]) for key in sorted(primary.items()) if told[key].height]
@@ -157,17 +157,22 @@ class Judge:
         rng = analysis_rng(seed=self.seed, analysis=f"evaluate/{part}")
         weights = cluster_weights(clusters=clusters, n_resamples=self.n_resamples, rng=rng)
         draws = bootstrap_means(values=values, clusters=clusters, weights=weights)
-        summary, own = summarise_clusters(clusters=clusters), columns.index(base)
-        gaps = {
-            key: difference_interval(
-                point=float(values[:, at].mean() - values[:, own].mean()),
-                draws=draws[:, at] - draws[:, own],
-                n_clusters=summary.n_clusters,
-            )
-            for at, key in enumerate(columns)
-            if key[0] != self.baseline_arm
-        }
-        return Resampling(len(common), summary, self.n_resamples, self.seed, draws_digest(weights=weights)), gaps
+        summary = summarise_clusters(clusters=clusters)
+        costs = {arm: _cost(frames[arm, rule]) for arm, rule in primary.items()}
+        made = gaps(Losses(columns, values, draws, summary.n_clusters, costs), base=base, primary=primary)
+        return Resampling(len(common), summary, self.n_resamples, self.seed, draws_digest(weights=weights)), made
+
+
+def _cost(rows: pl.DataFrame) -> float | None:
+    cost = asked(rows)["cost_usd"]
+    return cost / rows.height if isinstance(cost, float) else None
+
+
+def _compared(gap: Gaps) -> dict[str, Any]:
+    """Return what is told of an arm's differences."""
+    base = gap.baseline
+    told = (None, None, None) if base is None else (base.difference, base.p, base.holm)
+    return dict(zip(("difference", "p", "holm"), told, strict=True)) | {"matched": gap.matched}
 
 
 def _frames(frame: pl.DataFrame) -> dict[Key, pl.DataFrame]:
@@ -206,7 +211,7 @@ def _leading(frame: pl.DataFrame, names: list[str]) -> pl.DataFrame:
     return rows.with_columns(right=((pl.col("given") == pl.col("top")) & (pl.col("tied") == 1)).fill_null(value=False))
 
 
-def _choice(key: Key, rows: pl.DataFrame, primary: Mapping[str, str], gap: DifferenceInterval | None) -> ChoiceResult:
+def _choice(key: Key, rows: pl.DataFrame, primary: Mapping[str, str], gap: Gaps) -> ChoiceResult:
     told = answered(rows)
     known = told.filter(pl.col("option").is_not_null())
     accuracy = None
@@ -221,6 +226,6 @@ def _choice(key: Key, rows: pl.DataFrame, primary: Mapping[str, str], gap: Diffe
         accuracy=accuracy,
         agreement=float(told["top"].to_numpy().mean()) if told.height else None,
         given_to_truth=float(known["given"].fill_null(0.0).to_numpy().mean()) if known.height else None,
-        difference=gap,
+        **_compared(gap),
         **asked(rows),  # type: ignore[arg-type]
     )

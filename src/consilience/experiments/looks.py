@@ -183,8 +183,8 @@ def note_look(
         if freeze_sha256 is None and why is None:
             raise PlanError(
                 f"{glance.split} is looked at after the freeze, and this study is not frozen{_before(own)}",
-                hint='Fix it first: consilience freeze. --again "reason" looks nevertheless; the look is counted and told '
-                "after the freeze.",
+                hint='Fix it first: consilience freeze. --again "reason" looks nevertheless; the look is counted, '
+                "and told after the freeze.",
             )
         kept = data.rfind(b"\n") + 1
         look = Look(

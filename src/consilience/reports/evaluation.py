@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, cast
 
+from consilience.experiments.answers_judged import ChoiceComparison, ProbabilityComparison
 from consilience.experiments.evaluation import ArmResult, Comparison, Evaluation
 from consilience.experiments.predictions import SIMULATED_PREFIX, STATUSES
 from consilience.inference.intervals import ENOUGH, LEAST
+from consilience.reports.drawn import flagged
 from consilience.reports.scope import Scope
 from consilience.reports.tables import ABSENT, Column, Record, Table, Value, count, dollars, percent, plain, points
 
-_FLAGS = {"few_clusters": "few clusters", "descriptive_only": "descriptive only", "no_interval": "no interval"}
 _ROUGH: Final = 50
 _ANY_RULE: Final = "any (one member)"
 
@@ -169,7 +170,7 @@ def runs_table(evaluation: Evaluation, heads: Mapping[str, str]) -> Table:
     return Table(_caption(evaluation, "Check a record with consilience verify RUN --head HASH."), columns, records)
 
 
-def describe_resampling(comparison: Comparison) -> str:
+def describe_resampling(comparison: Comparison | ProbabilityComparison | ChoiceComparison) -> str:
     """Return n, G, B, seed and the type of interval of the differences, in one sentence."""
     drawn = comparison.resampling
     if drawn is None:
@@ -248,8 +249,7 @@ def _difference_cell(record: Record) -> str:
     if gap is None:
         return "not on common items"
     text = difference_text(gap, _number(record["difference_low"]), _number(record["difference_high"]))
-    notes = [_FLAGS[flag] for flag in str(record["difference_flags"]).split() if flag in _FLAGS]
-    return f"{text} ({', '.join(notes)})" if notes else text
+    return flagged(text, record["difference_flags"])
 
 
 def _difference(evaluation: Evaluation) -> Column:

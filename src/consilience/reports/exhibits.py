@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from consilience.experiments.evaluation import Evaluation
+from consilience.reports.answers import choices_table, probabilities_table
 from consilience.reports.deviations import Label, deviations_table
 from consilience.reports.evaluation import outcomes_table
 from consilience.reports.gallery import Answers, Details, focus, pictures_of
@@ -19,7 +20,7 @@ from consilience.reports.panel_tables import flips_table, independence_table
 from consilience.reports.pulls import read_pulls
 from consilience.reports.recorded_tables import environment_table, read_made, token_table
 from consilience.reports.scope import Scope
-from consilience.reports.scored import calibration_table, choices_table, coverage_table, ratios_table, strata_table
+from consilience.reports.scored import calibration_table, coverage_table, ratios_table, strata_table
 from consilience.reports.stated import stated
 from consilience.reports.tables import Table
 
@@ -101,6 +102,7 @@ async def exhibits(
     simulated = evaluation.simulated
     tables = (
         Exhibit("main", "Each arm at a glance", overview_table(evaluation)),
+        Exhibit("yes_no", "Yes-no questions", probabilities_table(evaluation)),
         Exhibit("choices", "Questions with options", choices_table(evaluation)),
         Exhibit("contrasts", "The declared contrasts", contrasts_table(evaluation)),
         Exhibit("exploration", "Exploration: all other pairs of arms", contrasts_table(evaluation, explored=True)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from consilience.core.undefined import Undefined
+from consilience.experiments.arm_scores import RATIO_RESAMPLES
 from consilience.experiments.evaluation import ArmResult, Evaluation
 from consilience.experiments.measures import IntervalScores
 from consilience.reports.cells import (
@@ -12,7 +13,6 @@ from consilience.reports.cells import (
     ended,
     hundredths,
     measured,
-    money,
     number,
     one_digit,
     shared,
@@ -20,8 +20,9 @@ from consilience.reports.cells import (
     two_digits,
     whole_percent,
 )
+from consilience.reports.drawn import drawn
 from consilience.reports.evaluation import arm_label
-from consilience.reports.tables import ABSENT, Column, Record, Table, Value, percent, points
+from consilience.reports.tables import ABSENT, Column, Record, Table, Value, percent
 
 
 def coverage_table(evaluation: Evaluation) -> Table:
@@ -47,7 +48,7 @@ def coverage_table(evaluation: Evaluation) -> Table:
     said = (
         "Coverage with 95 % Wilson intervals, widened for clusters; scores of log prices with 95 % cluster-bootstrap "
         "intervals, less is better. WIS5 is over five quantiles, CRPS of the law they stand for. Width is the median, "
-        "relative to the point."
+        f"relative to the point. {drawn(evaluation, [scores.wis for *_, scores in rows])}"
     )
     return Table(captioned(evaluation, said), columns, tuple(_covered(arm, word, scores) for arm, word, scores in rows))
 
@@ -103,8 +104,9 @@ def calibration_table(evaluation: Evaluation) -> Table:
     said = (
         "Brier = miscalibration − discrimination + uncertainty (CORP). The expected calibration error is never 0, "
         "so the "
-        "mean of a perfect forecaster stands beside it. Clipped: probabilities moved off 0 or 1 for the log score."
+        "mean of a perfect forecaster stands beside it. Clipped: probabilities moved off 0 or 1 for the log score. "
     )
+    said += drawn(evaluation, [one.brier for one in evaluation.probabilities.results if one.brier is not None])
     return Table(captioned(evaluation, said), columns, records)
 
 
@@ -131,8 +133,9 @@ def _quantile_table(evaluation: Evaluation) -> Table:
     )
     said = (
         "Share of truths at or below each stated quantile: 5, 25, 50, 75 and 95 % if they are right. With 95 % Wilson "
-        "intervals, widened for clusters."
+        "intervals, widened for clusters. "
     )
+    said += drawn(evaluation, [arm.intervals.wis for arm in evaluation.overall.arms if arm.intervals is not None])
     return Table(captioned(evaluation, said), columns, records)
 
 
@@ -176,8 +179,10 @@ def ratios_table(evaluation: Evaluation) -> Table:
     said = (
         "Ratios of estimate to price; nothing is trimmed. COD (percent): 5 to 15 is usual for homes; PRD: 0.98 to "
         "1.03; "
-        "PRB: within 0.05 of 0; VEI (percent): within 10 of 0. Brackets: 95 % cluster bootstrap."
+        "PRB: within 0.05 of 0; VEI (percent): within 10 of 0. Brackets: 95 % cluster bootstrap. "
     )
+    told_of = [arm.ratios.cod for arm in evaluation.overall.arms if arm.ratios is not None]
+    said += drawn(evaluation, told_of, most=RATIO_RESAMPLES)
     return Table(captioned(evaluation, said), columns, tuple(records))
 
 
@@ -202,44 +207,6 @@ def strata_table(evaluation: Evaluation) -> Table:
         Column("Answered", lambda r: f"{r['n_answered']} of {r['n_items']}"),
         Column("MdAPE", lambda r: ended(r, "mdape", percent)),
     )
-    return Table(
-        captioned(evaluation, "Exploration: many groups, no adjustment. 95 % cluster bootstrap."), columns, records
-    )
-
-
-def choices_table(evaluation: Evaluation) -> Table:
-    """Return one row per arm over questions with options, under its primary rule."""
-    told = () if evaluation.choices is None else evaluation.choices.results
-    records = tuple(
-        {
-            "arm": one.arm,
-            "simulated": one.simulated,
-            "aggregation": one.aggregation,
-            "n_items": one.n_items,
-            "n": one.n,
-            **shared("accuracy", one.accuracy),
-            "agreement": one.agreement,
-            "given_to_truth": one.given_to_truth,
-            "cost_per_item_usd": None if one.cost_usd is None else one.cost_usd / one.n_items,
-            "difference": None if one.difference is None else one.difference.point,
-            "difference_low": None if one.difference is None else one.difference.low,
-            "difference_high": None if one.difference is None else one.difference.high,
-        }
-        for one in told
-        if one.primary
-    )
-    columns = (
-        Column("Arm", arm_label, numeric=False),
-        Column("Rule", lambda r: str(r["aggregation"]), numeric=False),
-        Column("Judged", lambda r: f"{r['n']} of {r['n_items']}"),
-        Column("Accuracy", lambda r: ended(r, "accuracy", whole_percent)),
-        Column("Agreement", lambda r: percent(number(r["agreement"]), 0)),
-        Column("Share given to the truth", lambda r: percent(number(r["given_to_truth"]), 0)),
-        Column("Cost per item", lambda r: money(r["cost_per_item_usd"])),
-        Column(f"Points of accuracy from {evaluation.baseline_arm} [95 %]", lambda r: ended(r, "difference", points)),
-    )
-    said = (
-        "Accuracy where the truth is known, with 95 % Wilson intervals widened for clusters; a tie of "
-        "leading options is not right. Agreement is the mean share of the leading option: no confidence."
-    )
+    levels = drawn(evaluation, [one.mdape for one in evaluation.strata if one.mdape is not None])
+    said = f"Exploration: many groups, no adjustment. 95 % cluster bootstrap. {levels}".strip()
     return Table(captioned(evaluation, said), columns, records)

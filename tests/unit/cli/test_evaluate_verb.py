@@ -140,3 +140,28 @@ def test_intervals_are_calibrated_on_validation_and_applied_to_later_items_only(
     refused = cli("calibrate", later, "--questions", late, *where)
     assert refused.code == 2
     assert "calibrations are fitted on validation" in refused.err
+
+
+def test_yes_no_runs_alone_are_shown_with_cost_and_difference_and_the_report_counts_them(
+    cli: Cli, tmp_path: Path
+) -> None:
+    path = tmp_path / "questions.jsonl"
+    lines = []
+    for number in range(4):
+        told = question(number) | {"truth": number % 2}
+        told["question"] = {"id": f"q{number}", "text": "Will it?", "kind": "probability"}
+        lines.append(json.dumps(told) + "\n")
+    path.write_text("".join(lines))
+    for arm in ("E_single", "F_independent"):
+        assert cli("run-arm", "--arm", arm, "--questions", path, "--project", tmp_path).code == 0
+    told = ("--include-simulated", "--questions", path, "--project", tmp_path)
+    shown = cli("evaluate", *told)
+    assert shown.code == 0, shown.err
+    for word in ("Cost per item", "Brier less that of E_single [95 %]", "Adjusted p", "descriptive only", "G = 4"):
+        assert word in shown.out
+    made = cli("report", *told)
+    assert made.out.startswith("2 arms (simulated) in ")
+    page = (tmp_path / "results" / "report.html").read_text(encoding="utf-8")
+    assert "Brier less that of E_single" in page
+    assert "Cost per item" in page
+    assert (tmp_path / "results" / "report" / "tables" / "yes_no.csv").is_file()
