@@ -5,8 +5,8 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import polars as pl
@@ -28,6 +28,13 @@ def start(project: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen(questions, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
+def ended(process: subprocess.Popen[bytes]) -> bool:
+    """Return whether a process ends within some milliseconds."""
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=0.005)
+    return process.poll() is not None
+
+
 def folder_of(project: Path) -> Path:
     (found,) = (project / "results" / "runs").iterdir()
     return found
@@ -46,8 +53,8 @@ def test_a_killed_panel_goes_on_without_a_repeated_search_or_call(tmp_path: Path
     cut.mkdir()
     for kill in range(1, KILLS + 1):
         process = start(cut)
-        while process.poll() is None and bytes_of(cut) < size * kill / (KILLS + 1):
-            time.sleep(0.005)
+        while bytes_of(cut) < size * kill / (KILLS + 1) and not ended(process):
+            pass
         process.send_signal(signal.SIGKILL)
         process.wait()
     assert start(cut).wait() == 0

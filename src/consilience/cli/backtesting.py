@@ -37,6 +37,10 @@ def backtest(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
     arm: researching.Arm = "F_independent",
     panel: researching.Panel = None,
     final: researching.Final_ = "panel_only",
+    calibration: researching.Recalibrated = None,
+    split: Annotated[
+        str | None, typer.Option(help="The split the questions belong to; validation may be learnt from by calibrate.")
+    ] = None,
     model: Annotated[str | None, typer.Option(help="One model for all seats, instead of a committee.")] = None,
     tier: Annotated[str | None, typer.Option(help="Price tier of the models: mid (default) or small.")] = None,
     max_spend_usd: Annotated[str | None, typer.Option(help="Spend cap in dollars; 0 means zero.")] = None,
@@ -64,6 +68,7 @@ def backtest(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
 
     Questions without an outcome of yes or no (void, resolved to a share) are asked and not scored.
     """
+    from consilience.experiments.questions import write_items  # noqa: PLC0415 - the same
     from consilience.forecasting import demo as demonstration  # noqa: PLC0415 - heavy
     from consilience.forecasting.backtest import judge  # noqa: PLC0415 - the same
     from consilience.forecasting.feeds import FEEDS  # noqa: PLC0415 - the same
@@ -95,6 +100,8 @@ def backtest(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
                 retry_failed=retry_failed,
                 final=final,
                 single=False,
+                split=split,
+                calibration=calibration,
             ),
             researching.Sources(search, corpus, mcp_server),
             researching.research_of(
@@ -111,12 +118,15 @@ def backtest(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
         )
     found = judge(done.report.predictions, done.job.items, done.questions, done.job.folder / "transcripts")
     plan = done.job.plan
+    items = place.root / "results" / "backtests" / f"{done.report.run_id}.jsonl"
+    write_items(done.job.items, items)
     for warning in plan.warnings():
         note(f"panel: {warning}")
     document = {
         "simulated": plan.simulated,
         "run_id": done.report.run_id,
         "traces": str(done.job.folder / "traces"),
+        "items": str(items),
         "calls": done.report.calls,
         "spent_usd": done.report.manifest["spent_usd"],
         "scores": None if found.scores is None else plain(found.scores),
@@ -139,6 +149,7 @@ def backtest(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
         *_work(found.work),
         f"{counted(done.report.calls, 'call')}; ${done.report.manifest['spent_usd']:.4f} at list price",
         f"run {done.report.run_id}; traces in {done.job.folder / 'traces'}",
+        f"its questions with outcomes, for evaluate, calibrate and report: --questions {items}",
         ADVICE,
         as_json=as_json,
     )

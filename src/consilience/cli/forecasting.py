@@ -52,6 +52,7 @@ def forecast(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
     arm: researching.Arm = "F_independent",
     panel: researching.Panel = None,
     final: researching.Final_ = "panel_only",
+    calibration: researching.Recalibrated = None,
     model: Annotated[str | None, typer.Option(help="One model for all seats, instead of a committee.")] = None,
     tier: Annotated[str | None, typer.Option(help="Price tier of the models: mid (default) or small.")] = None,
     max_spend_usd: Annotated[str | None, typer.Option(help="Spend cap in dollars; 0 means zero.")] = None,
@@ -104,6 +105,7 @@ def forecast(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
             retry_failed=retry_failed,
             final=final,
             single=True,
+            calibration=calibration,
         ),
         researching.Sources(search, corpus, mcp_server),
         researching.research_of(

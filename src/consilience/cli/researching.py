@@ -47,6 +47,10 @@ Gates = Annotated[str, typer.Option(help="Failed gates: report, or enforce (gath
 Market = Annotated[bool, typer.Option("--show-market", help="Show agents the market's price, as a labelled input.")]
 Block = Annotated[list[str] | None, typer.Option(help="A host that is no source; repeat it.")]
 Only = Annotated[list[str] | None, typer.Option(help="Search these hosts alone; repeat it.")]
+Recalibrated = Annotated[
+    Path | None,
+    typer.Option("--calibration", help="File of consilience calibrate; the forecast is recalibrated by it."),
+]
 Final_ = Annotated[str, typer.Option("--final", help="What makes the forecast: panel_only, blend, strict.")]
 
 
@@ -161,6 +165,8 @@ class Asking:
         retry_failed: Ask turns again that have no answer.
         final: Name of the final rule.
         single: A question of its own, no arm of a study.
+        split: The split that the questions belong to; None for none.
+        calibration: A frozen recalibration; None for none.
     """
 
     arm: str
@@ -174,6 +180,8 @@ class Asking:
     retry_failed: bool
     final: str
     single: bool
+    split: str | None = None
+    calibration: Path | None = None
 
 
 def plainly(arm: str) -> Asking:
@@ -221,8 +229,10 @@ def forecasted(
     """
     from consilience.cli.running import carry_out  # noqa: PLC0415 - heavy
     from consilience.cli.settings import Flags, keys_and_urls, settle  # noqa: PLC0415 - the same
+    from consilience.experiments.artefact import load_artefact  # noqa: PLC0415 - the same
+    from consilience.experiments.calibrations import Calibration  # noqa: PLC0415 - the same
     from consilience.forecasting.pipeline import ForecastTerms, forecast_items, forecast_job  # noqa: PLC0415 - the same
-    from consilience.forecasting.recorded import final_row, write_traces  # noqa: PLC0415 - the same
+    from consilience.forecasting.recorded import check_calibration, final_row, write_traces  # noqa: PLC0415 - the same
 
     final_row(asking.final, "probability", 1)  # a mistyped rule is told before anything is asked
     flags = Flags(
@@ -250,8 +260,11 @@ def forecasted(
         retry_failed=asking.retry_failed,
         results=place.root / "results",
     )
+    learnt = None if asking.calibration is None else load_artefact(Calibration, asking.calibration)
     client = client_of(sources, environ, live=asking.live, seed=settings.seed)
-    job, orders = forecast_job(questions, terms, research, client, single=asking.single)
+    job, orders = forecast_job(questions, terms, research, client, single=asking.single, split=asking.split)
+    if learnt is not None:
+        check_calibration(learnt, job.items)
     report = carry_out(job, orders)
     if report.stopped_by is not None:
         from consilience.cli.console import note  # noqa: PLC0415 - beside its use
@@ -260,4 +273,4 @@ def forecasted(
             note(f"to go on: {place.command}")
         raise report.stopped_by
     behind = {name: question for name, (_, question) in forecast_items(questions, research).items()}
-    return Forecasted(job, report, write_traces(job, report, behind, final=asking.final), behind)
+    return Forecasted(job, report, write_traces(job, report, behind, final=asking.final, calibration=learnt), behind)

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from consilience.cli.console import Grid, show
-from consilience.cli.place import Json
+from consilience.cli.place import Json, place_of
 from consilience.errors import DataError, reason
+from consilience.models.prices import SIMULATED_PREFIX
 
 if TYPE_CHECKING:
     from consilience.forecasting.founding import Imported
 
 SHOW_EXAMPLE = "Example: consilience trace show results/runs/_F_independent-items-0123456789/traces/alder-01.json"
 IMPORT_EXAMPLE = "Example: consilience trace import founding.json"
+EXPORT_EXAMPLE = "Example: consilience trace export TRACE --output metaculus.json --question 38880"
+SUBMIT_EXAMPLE = "Example: consilience trace submit TRACE"
 LONGEST_FILE = 200 * 1024**2
 
 TraceFile = Annotated[Path, typer.Argument(metavar="FILE", help="A JSON file.")]
+
+Number = Annotated[int | None, typer.Option(min=1, help="The number of the question at Metaculus.")]
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -66,6 +72,67 @@ def trace_import(file: TraceFile, as_json: Json = False) -> None:
         *_beside(read),
         as_json=as_json,
     )
+
+
+@app.command("export", epilog=EXPORT_EXAMPLE)
+def trace_export(
+    file: TraceFile,
+    output: Annotated[Path, typer.Option(help="The file to write.")],
+    question: Number = None,
+    as_json: Json = False,
+) -> None:
+    """Write a trace's forecast as Metaculus takes it, checked by its rules; nothing is sent."""
+    from consilience.forecasting.export import write_export  # noqa: PLC0415 - heavy
+    from consilience.forecasting.submission import submission_of  # noqa: PLC0415 - the same
+    from consilience.forecasting.traces import read_trace  # noqa: PLC0415 - the same
+
+    if output.exists():
+        raise DataError(f"{output} is there already", hint="Write elsewhere; an export is not written over.")
+    made = submission_of(read_trace(file), number=question)
+    sha256 = write_export([made], output)
+    adjusted = [] if made.cdf is None else [one.model_dump(mode="json") for one in made.cdf.adjustments]
+    record = {"output": str(output), "sha256": sha256, "question": made.question, "adjustments": adjusted}
+    told = [f"adjusted for the server: {one['rule']}" for one in adjusted]
+    show(record, f"question {made.question}: written to {output}", *told, as_json=as_json)
+
+
+@app.command("submit", epilog=SUBMIT_EXAMPLE)
+def trace_submit(
+    context: typer.Context,
+    file: TraceFile,
+    question: Number = None,
+    base_url: Annotated[str | None, typer.Option(help="Another server of the same interface.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Send a trace's forecast to Metaculus, in the name of the account whose key is in METACULUS_TOKEN."""
+    from consilience.cli.settings import keys_and_urls  # noqa: PLC0415 - heavy
+    from consilience.forecasting.feeds.metaculus import (  # noqa: PLC0415 - the same
+        BASE_URL,
+        KEY_VARIABLE,
+        MetaculusClient,
+        MetaculusForecast,
+        submit_forecasts,
+    )
+    from consilience.forecasting.submission import submission_of  # noqa: PLC0415 - the same
+    from consilience.forecasting.traces import read_trace  # noqa: PLC0415 - the same
+
+    trace = read_trace(file)
+    if str(trace.settings.get("models", "")).find(SIMULATED_PREFIX) >= 0:
+        raise DataError(
+            "the forecast is simulated, and no real model spoke", hint="Only a forecast made --live is sent."
+        )
+    made = submission_of(trace, number=question)
+    problems = made.problems()
+    if problems:
+        raise DataError(
+            f"the forecast breaks a rule of the server: {'; '.join(problem.message for problem in problems)}",
+            hint="See trace export; a probability is never moved into range for you.",
+        )
+    environ = keys_and_urls(place_of(context).root, os.environ)
+    client = MetaculusClient(environ.get(KEY_VARIABLE, ""), base_url=base_url or BASE_URL)
+    said = {name: value for name, value in made.payload().items() if name != "source"}
+    submit_forecasts(client, [MetaculusForecast.model_validate(said, strict=False)])
+    show({"question": made.question, "submitted": True}, f"question {made.question}: submitted", as_json=as_json)
 
 
 def _beside(read: Imported) -> list[str | Grid]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from pydantic import ValidationError
 
 from consilience.core.packet import Item
 from consilience.errors import DataError, reason
+from consilience.experiments.storage import json_line, write_whole
 
 MAX_LINE_BYTES = 5_000_000
 
@@ -45,6 +47,17 @@ def read_questions(path: Path) -> list[Item]:
     if not items:
         raise DataError(f"{path} holds no question", hint="Write one JSON object per line.")
     return items
+
+
+def write_items(items: Sequence[Item], path: Path) -> None:
+    """Write items with their truths as `read_questions` reads them, in the order of their ids.
+
+    Raises:
+        DataError: The file cannot be written.
+    """
+    ordered = sorted(items, key=lambda item: item.question.id)
+    lines = b"".join(json_line(item.model_dump(mode="json")) for item in ordered)
+    write_whole(path, lambda target: target.write_bytes(lines))
 
 
 def question_line(item: Item) -> dict[str, Any]:

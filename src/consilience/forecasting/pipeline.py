@@ -130,6 +130,7 @@ def forecast_job(
     *,
     rounds: tuple[int, ...] = (),
     single: bool = False,
+    split: str | None = None,
 ) -> tuple[Job, Orders]:
     """Return the run that forecasts these questions; nothing is written, searched or called.
 
@@ -140,6 +141,7 @@ def forecast_job(
         client: Where they search; an arm without tools searches nothing whatever it is.
         rounds: Rounds of the arm; empty keeps its own.
         single: A question of its own, no arm of a study: ``evaluate`` passes over the run.
+        split: The split that the questions belong to: ``validation`` may be learnt from; None for none.
 
     Raises:
         ConfigError: Arm, panel, committee, tier or model is unknown, or a live model has no key.
@@ -154,7 +156,7 @@ def forecast_job(
         rounds=rounds,
         committee=terms.committee,
         tier=terms.tier,
-        split=None,
+        split=split,
         seed=terms.seed,
         panel=terms.panel,
         live=terms.live,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -12,11 +12,14 @@ from typing import Any, Final
 import polars as pl
 
 from consilience.aggregation.answers import NUMBER_COLUMNS, OPTION_PREFIX, default_rule
-from consilience.errors import ConfigError
+from consilience.core.packet import Item
+from consilience.errors import ConfigError, DataError, PlanError
+from consilience.experiments.calibrations import Calibration
 from consilience.experiments.orders import Job, RunReport
 from consilience.experiments.plan import Plan
 from consilience.forecasting.questions import ForecastQuestion
 from consilience.forecasting.research.agent import RESEARCH, SUPERVISION
+from consilience.forecasting.submission import panel_function
 from consilience.forecasting.traces import (
     AgentTrace,
     CodeVersion,
@@ -50,7 +53,29 @@ def final_row(rule: str, kind: Any, n_seats: int) -> str:
     return default_rule(kind, n_seats) if rule == PANEL_ONLY else rule
 
 
-def write_traces(job: Job, report: RunReport, questions: Mapping[str, ForecastQuestion], *, final: str) -> list[Path]:
+def check_calibration(calibration: Calibration, items: Iterable[Item]) -> None:
+    """Pass in silence where a calibration was learnt from what was known before every question's cutoff.
+
+    Raises:
+        PlanError: It was fitted on a question, or knows of later ones than its cutoff allows.
+    """
+    for item in items:
+        if item.question.id in calibration.items or item.packet.cutoff <= calibration.until:
+            raise PlanError(
+                f"question {item.question.id} is no later than {calibration.until}, which the calibration was fitted "
+                "up to, or was among those it was fitted on",
+                hint="A calibration serves later questions only.",
+            )
+
+
+def write_traces(
+    job: Job,
+    report: RunReport,
+    questions: Mapping[str, ForecastQuestion],
+    *,
+    final: str,
+    calibration: Calibration | None = None,
+) -> list[Path]:
     """Write one run trace per item that has a transcript, and return their paths.
 
     A trace that is there is not written over: where the record has grown since, or other code reads it, the new one
@@ -61,11 +86,13 @@ def write_traces(job: Job, report: RunReport, questions: Mapping[str, ForecastQu
         report: What it left.
         questions: The question behind each item, as it was asked.
         final: Name of the final rule.
+        calibration: A frozen recalibration of the panel's probabilities, fitted on earlier questions; None for none.
 
     Raises:
         ConfigError: There is no such rule.
         DataError: A file cannot be written.
         IntegrityError: A trace that is there was changed.
+        PlanError: The calibration was fitted on the question, or on later ones.
     """
     last: Record | None = next(iter(deque(read_events(job.folder), maxlen=1)), None)
     if last is None:
@@ -76,15 +103,16 @@ def write_traces(job: Job, report: RunReport, questions: Mapping[str, ForecastQu
         if not transcript.is_file():
             continue
         told: dict[str, Any] = json.loads(transcript.read_bytes())
+        agents = tuple(_agents(told["turns"]))
         rows = report.predictions.filter(pl.col("item_id") == item_id)
         trace = RunTrace(
             question=questions[item_id],
             settings=_settings(job.plan, final),
             code=CodeVersion(package=report.manifest["package_version"], commit=report.manifest.get("git_commit")),
             created_at=datetime.fromisoformat(last.at),
-            agents=tuple(_agents(told["turns"])),
+            agents=agents,
             stages=tuple(_stages(told)),
-            final=_final(rows, final, told),
+            final=_final(rows, final, told, _function(questions[item_id], agents), calibration),
             journal=JournalReference(run_id=report.run_id, path=f"runs/{job.folder.name}", head=last.hash),
         )
         paths.append(_write(trace, job.folder / FOLDER, item_id if final == PANEL_ONLY else f"{item_id}.{final}"))
@@ -134,8 +162,27 @@ def _stages(told: Mapping[str, Any]) -> list[StageTrace]:
     return stages
 
 
-def _final(rows: pl.DataFrame, rule: str, told: Mapping[str, Any]) -> FinalForecast:
-    """Return the forecast that a final rule makes; all None where there is no quorum."""
+def _function(question: ForecastQuestion, agents: Sequence[AgentTrace]) -> tuple[float, ...] | str | None:
+    """Return the panel's distribution function of a quantity, None where it has none, or in words why it failed."""
+    try:
+        made = panel_function(question, agents)
+    except DataError as error:
+        return error.message
+    return None if made is None else made.values
+
+
+def _final(
+    rows: pl.DataFrame,
+    rule: str,
+    told: Mapping[str, Any],
+    function: tuple[float, ...] | str | None,
+    calibration: Calibration | None,
+) -> FinalForecast:
+    """Return the forecast that a final rule makes; all None where there is no quorum.
+
+    Raises:
+        PlanError: The calibration was fitted on the question, or on later ones.
+    """
     columns = set(rows.columns)
     n_seats = int(rows.get_column("n_seats").max() or 1) if rows.height else 1  # type: ignore[arg-type]
     has_p = "p" in columns and rows.get_column("p").is_not_null().any()
@@ -143,6 +190,13 @@ def _final(rows: pl.DataFrame, rule: str, told: Mapping[str, Any]) -> FinalForec
     name = final_row(rule, kind, n_seats)
     row = next(iter(rows.filter(pl.col("aggregation") == name).to_dicts()), {})
     record: Mapping[str, Any] = next((one for one in told["aggregation_records"] if one["rule"] == name), {})
+    p, flags = row.get("p"), [f"no distribution function: {function}"] if isinstance(function, str) else []
+    if calibration is not None and p is not None:
+        maps = calibration.maps(rows.filter(pl.col("aggregation") == name))
+        for recalibration in maps.values():
+            p = recalibration(p)
+            flags.append(f"recalibrated from {row['p']:.4f} by {recalibration.version}")
+        flags += [] if maps else ["not recalibrated: the artefact holds no map of this panel"]
     options = {
         column.removeprefix(OPTION_PREFIX): value
         for column, value in row.items()
@@ -151,9 +205,10 @@ def _final(rows: pl.DataFrame, rule: str, told: Mapping[str, Any]) -> FinalForec
     quantiles = tuple(row[column] for column in NUMBER_COLUMNS[1:]) if row.get("point") is not None else None
     return FinalForecast(
         rule=rule,
-        probability=row.get("p"),
+        probability=p,
         distribution=options or None,
         quantiles=quantiles,
         confidence=record.get("confidence"),
-        flags=tuple(record.get("flags", ())),
+        cdf=function if isinstance(function, tuple) else None,
+        flags=(*record.get("flags", ()), *flags),
     )

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cli_cases import Cli
+from consilience.aggregation.recalibration import Recalibration
+from consilience.experiments.artefact import write_artefact
+from consilience.experiments.calibrations import Calibration, Gain, ProbabilityEntry, Subject
 from consilience.forecasting import demo
 
 ASKED = "Will the container terminal at Tessel Bay handle more than 90,000 boxes in April 2031?"
@@ -157,3 +161,84 @@ def test_a_trace_that_is_none_is_refused(here: Cli, tmp_path: Path) -> None:
     assert here("trace", "show", str(path)).code == 1
     assert here("trace", "show", str(tmp_path / "nowhere.json")).code == 1
     assert here("trace", "import", str(tmp_path / "nowhere.json")).code == 1
+
+
+def numeric_trace(here: Cli, corpus: Path) -> str:
+    typed = ["forecast", ASKED, "--kind", "numeric", "--lower", "0", "--upper", "200000", "--cutoff", "2031-04-01"]
+    trace: str = here(*typed, "--corpus", str(corpus), "--json").document["trace"]
+    return trace
+
+
+def test_a_quantity_has_a_distribution_function_that_can_be_exported(here: Cli, corpus: Path, tmp_path: Path) -> None:
+    trace = numeric_trace(here, corpus)
+    assert len(json.loads(Path(trace).read_bytes())["final"]["cdf"]) == 201
+    output = tmp_path / "metaculus.json"
+    assert here("trace", "export", trace, "--output", output, "--question", 38880).code == 0
+    (forecast,) = json.loads(output.read_bytes())["forecasts"]
+    assert (forecast["question"], len(forecast["continuous_cdf"])) == (38880, 201)
+    assert here("trace", "export", trace, "--output", output, "--question", 38880).code == 1
+
+
+def test_a_question_of_elsewhere_needs_its_number(here: Cli, corpus: Path, tmp_path: Path) -> None:
+    done = here("trace", "export", numeric_trace(here, corpus), "--output", tmp_path / "x.json")
+    assert done.code == 1
+    assert "--question" in done.err
+
+
+def test_a_simulated_forecast_is_never_sent(here: Cli, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("METACULUS_TOKEN", "a-key")
+    done = here("trace", "submit", numeric_trace(here, corpus), "--question", 38880, "--base-url", "http://127.0.0.1:9")
+    assert done.code == 1
+    assert "simulated" in done.err
+
+
+def test_what_a_back_test_wrote_is_evaluated_like_any_run(here: Cli) -> None:
+    document = here("backtest", "--demo", "--n", "9", "--arm", "E_single", "--split", "validation", "--json").document
+    done = here("evaluate", document["run_id"], "--questions", document["items"], "--include-simulated", "--json")
+    assert done.code == 0, done.err
+    assert {row["arm"] for row in done.document["probabilities"]["results"]} == {"E_single"}
+
+
+def test_a_recalibration_of_others_changes_nothing_and_says_so(here: Cli, corpus: Path, tmp_path: Path) -> None:
+    made = Calibration(
+        package_version="0",
+        runs={},
+        items=("elsewhere",),
+        until=date(2030, 1, 1),
+        intervals=(),
+        probabilities=(),
+        refused=(),
+    ).sealed()
+    path = tmp_path / "calibration.json"
+    write_artefact(made, path)
+    typed = ["forecast", ASKED, "--cutoff", "2031-04-01", "--corpus", str(corpus), "--calibration", str(path), "--json"]
+    final = here(*typed).document["final"]
+    assert "not recalibrated: the artefact holds no map of this panel" in final["flags"]
+
+
+def test_a_recalibration_of_the_panel_moves_its_probability_and_is_told(
+    here: Cli, corpus: Path, tmp_path: Path
+) -> None:
+    gain = Gain(measure="Brier score", n_fitted=100, n_judged=100, gain=0.01, low=0.001, high=0.02)
+    flat = Recalibration(
+        method="platt", parameters=(0.0, 0.7), knots=(), pool="geometric_odds", n=200, version="test/1"
+    )
+    subject = Subject(arm="F_independent", aggregation="geometric_odds", committee="mixed_random", simulated=True)
+    made = Calibration(
+        package_version="0",
+        runs={},
+        items=("elsewhere",),
+        until=date(2030, 1, 1),
+        intervals=(),
+        probabilities=(ProbabilityEntry(subject=subject, recalibration=flat, gain=gain),),
+        refused=(),
+    ).sealed()
+    path = tmp_path / "calibration.json"
+    write_artefact(made, path)
+    typed = ["forecast", ASKED, "--cutoff", "2031-04-01", "--corpus", str(corpus), "--json"]
+    before = here(*typed).document["final"]["probability"]
+    final = here(*typed, "--calibration", str(path)).document["final"]
+    assert final["probability"] == pytest.approx(flat(before))
+    assert final["flags"] == [f"recalibrated from {before:.4f} by test/1"]
+    early = [*typed[:2], "--cutoff", "2029-06-01", *typed[4:], "--calibration", str(path)]
+    assert "no later than 2030-01-01" in here(*early).err

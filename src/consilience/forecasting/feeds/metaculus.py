@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import httpx2
 
 KEY_VARIABLE = "METACULUS_TOKEN"
+BASE_URL = "https://www.metaculus.com"
 """Environment variable that holds the key; who builds the client reads it."""
 PAGE = 100
 MOST_PAGES = 1_000
@@ -81,7 +82,7 @@ class MetaculusClient:
     """
 
     token: str = field(repr=False)
-    base_url: str = "https://www.metaculus.com"
+    base_url: str = BASE_URL
     timeout_s: float = 30.0
 
     def __post_init__(self) -> None:
