@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from consilience.cli.console import Grid, counted, number, show
-from consilience.cli.gathering import checked, strata_of
+from consilience.cli.gathering import checked, strata_of, times_of
 from consilience.cli.place import Json, place_of, titled
 from consilience.cli.truths import truths_of
 from consilience.errors import DataError
@@ -51,6 +51,7 @@ def calibrate(
         runs=heads,
         package_version=consilience.__version__,
         strata=strata_of(place, loaded.predictions),
+        times=times_of(place, loaded.predictions),
         primary=primary,
     )
     path = out or place.root / "results" / FILE
@@ -59,11 +60,30 @@ def calibrate(
         {**made.model_dump(mode="json"), "file": str(path), "calls": 0},
         Grid(("arm", "what", "kept", "fitted", "judged", "gain", "95 %"), tuple(_rows(made)), words=3),
         *(f"{one.subject.arm}, {one.what}: refused, {one.reason}" for one in made.refused),
-        f"learnt from {', '.join(titled(folder) for folder in folders)}, {counted(len(made.items), 'item')} up to "
-        f"{made.until}, 0 calls",
+        *_unknown(made),
+        f"learnt from {', '.join(titled(folder) for folder in folders)}, {counted(len(made.items), 'item')} whose "
+        f"truths were known by {made.until}, 0 calls",
         f"calibration {made.sha256[:12]} in {path}; it is applied to later splits only",
         as_json=as_json,
     )
+
+
+def _unknown(made: Calibration) -> list[str]:
+    """Return what is to be said of truths that were not known in time, or of which nobody says when."""
+    gains: list[tuple[str, Gain | None]] = [(one.subject.arm, one.gain) for one in made.intervals]
+    gains += [(one.subject.arm, one.gain) for one in made.probabilities]
+    gains += [(one.subject.arm, one.gain) for one in made.refused]
+    late = {arm: gain.n_unresolved for arm, gain in gains if gain is not None and gain.n_unresolved}
+    told = [
+        f"{arm}: left out of the earlier half, as their truth was not known when the later half was asked: {n}"
+        for arm, n in sorted(late.items())
+    ]
+    if made.n_assumed:
+        told.append(
+            f"{counted(made.n_assumed, 'item')} without a valuation_date: the truth is taken to be known the day after "
+            "the cutoff"
+        )
+    return told
 
 
 def _rows(made: Calibration) -> list[tuple[str, ...]]:

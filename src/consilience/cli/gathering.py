@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from consilience.cli.place import Place
 from consilience.cli.truths import truths_of
@@ -16,8 +16,12 @@ from consilience.errors import ConfigError, IntegrityError
 if TYPE_CHECKING:
     import polars as pl
 
+    from consilience.experiments.calibrations import Calibration
     from consilience.experiments.evaluate import Beside
     from consilience.experiments.evaluation import Evaluation
+    from consilience.experiments.frozen import Freeze
+    from consilience.experiments.item_days import Days
+    from consilience.experiments.verification import RunVerification
     from consilience.reports.deviations import Label
     from consilience.reports.scope import Source
 
@@ -119,7 +123,9 @@ def evaluated(
         notes += truth_deviations(place.root, frozen)
     labels = [read_label(place.run_folder(run_id), frozen=head) for run_id in loaded.run_ids]
     predictions = pl.concat([loaded.predictions, based], how="diagonal")
-    beside = _beside(place, loaded.predictions, again, truth=truth, calibration=calibration)
+    made, said = (None, []) if calibration is None else read_calibration(place, calibration, frozen)
+    notes += said
+    beside = _beside(place, loaded.predictions, again, truth=truth, calibration=made)
     result = evaluate_predictions(predictions, truth, primary=primary, baseline_arm=baseline, beside=beside)
     return Found(
         result,
@@ -156,14 +162,17 @@ def repeated(place: Place, run_ids: Sequence[str]) -> list[str]:
 
 
 def _beside(
-    place: Place, predictions: pl.DataFrame, again: Sequence[str], *, truth: pl.DataFrame, calibration: Path | None
+    place: Place,
+    predictions: pl.DataFrame,
+    again: Sequence[str],
+    *,
+    truth: pl.DataFrame,
+    calibration: Calibration | None,
 ) -> Beside:
     """Return what is known of the runs beside their predictions."""
     import anyio  # noqa: PLC0415 - heavy
     import polars as pl  # noqa: PLC0415 - the same
 
-    from consilience.experiments.artefact import load_artefact  # noqa: PLC0415 - the same
-    from consilience.experiments.calibrations import Calibration  # noqa: PLC0415 - the same
     from consilience.experiments.evaluate import Beside  # noqa: PLC0415 - the same
     from consilience.experiments.panel_scores import told_panel  # noqa: PLC0415 - the same
     from consilience.experiments.predictions import read_predictions  # noqa: PLC0415 - the same
@@ -184,24 +193,73 @@ def _beside(
     ]
     return Beside(
         strata=strata_of(place, predictions),
+        times=times_of(place, predictions),
         panels=tuple(panels),
         levels={run_id: read_frozen(folder).plan.levels for run_id, folder in zip(run_ids, folders, strict=True)},
         repetitions=pl.concat(kept, how="diagonal") if kept else None,
-        calibration=None if calibration is None else load_artefact(Calibration, calibration),
+        calibration=calibration,
     )
+
+
+def read_calibration(place: Place, path: Path, frozen: Freeze | None) -> tuple[Calibration, list[str]]:
+    """Return a frozen calibration, and what must be said of it.
+
+    Args:
+        place: The project.
+        path: The artefact.
+        frozen: The study's freeze; None where there is none.
+
+    Raises:
+        ConfigError: The file holds no calibration that could have been kept.
+        IntegrityError: It was changed, or a run that it was fitted on was.
+    """
+    from consilience.experiments.artefact import load_artefact  # noqa: PLC0415 - heavy
+    from consilience.experiments.calibrations import Calibration  # noqa: PLC0415 - the same
+    from consilience.experiments.frozen_data import CALIBRATION  # noqa: PLC0415 - the same
+    from consilience.experiments.verification import verify_run  # noqa: PLC0415 - the same
+
+    made = load_artefact(Calibration, path)
+    notes: list[str] = []
+    for run_id, head in sorted(made.runs.items()):
+        folder = place.root / "results" / "runs" / run_id
+        if not folder.is_dir():
+            notes.append(
+                f"Run {run_id}, which the calibration was fitted on, is not in this project: it is not checked."
+            )
+            continue
+        found = verify_run(folder, head)
+        error = found.error()
+        if error is not None and _matters(found):
+            raise IntegrityError(
+                f"the calibration {path} was fitted on run {run_id} with head {head[:12]}: {error.message}",
+                hint="Restore the run from a copy, or calibrate again.",
+            )
+    pinned = None if frozen is None else frozen.data.get(CALIBRATION)
+    if frozen is not None and (pinned is None or pinned.sha256 != made.sha256):
+        word = "none was frozen" if pinned is None else f"frozen was {pinned.sha256[:12]}"
+        notes.append(f"Protocol deviation of the calibration: {made.sha256[:12]} is applied, {word}.")
+    return made, notes
 
 
 def strata_of(place: Place, predictions: pl.DataFrame) -> dict[str, dict[str, str]]:
     """Return the groups of every item, as its packet in the first of its runs says."""
+    return {item: told["strata"] for item, told in _packets(place, predictions).items()}
+
+
+def times_of(place: Place, predictions: pl.DataFrame) -> dict[str, Days]:
+    """Return when every item was asked and its truth known, as its packet in the first of its runs says."""
+    from consilience.experiments.item_days import days_of  # noqa: PLC0415 - heavy
+
+    return {item: days_of(told["packet"]) for item, told in _packets(place, predictions).items()}
+
+
+def _packets(place: Place, predictions: pl.DataFrame) -> dict[str, Any]:
     import polars as pl  # noqa: PLC0415 - heavy
 
     first = predictions.group_by("item_id").agg(run=pl.col("run_id").min())
-    found: dict[str, dict[str, str]] = {}
-    for item, run_id in first.sort("item_id").iter_rows():
-        path = place.run_folder(run_id) / "packets" / f"{item}.json"
-        if path.is_file():
-            found[item] = json.loads(path.read_bytes())["strata"]
-    return found
+    pairs = first.sort("item_id").iter_rows()
+    paths = {item: place.run_folder(run_id) / "packets" / f"{item}.json" for item, run_id in pairs}
+    return {item: json.loads(path.read_bytes()) for item, path in paths.items() if path.is_file()}
 
 
 def truths_by_item(truth: pl.DataFrame) -> dict[str, float | str]:
@@ -231,13 +289,16 @@ def checked(place: Place, run_ids: Sequence[str]) -> tuple[dict[str, str], tuple
     for run_id in run_ids:
         found = verify_run(place.run_folder(run_id))
         error = found.error()
-        # Transcripts may be gone: they are made from the record, and nothing here is read from them.
-        read = [one for one in found.files if not (one.derived and one.file.startswith("transcripts/"))]
-        if error is not None and (read or not found.journal.ok):
+        if error is not None and _matters(found):
             raise IntegrityError(f"run {run_id}: {error.message}", hint=error.hint)
         heads[run_id] = found.journal.head or ""
         partial += [] if found.journal.finished else [run_id]
     return heads, tuple(partial)
+
+
+def _matters(found: RunVerification) -> bool:
+    """Return whether something is wrong with what is read; transcripts are made from the record and not read here."""
+    return not found.journal.ok or any(not (one.derived and one.file.startswith("transcripts/")) for one in found.files)
 
 
 def _of_project(place: Place, run: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Final, Self, TypeVar
 
 from pydantic import ValidationError
 
@@ -13,6 +13,9 @@ from consilience.core.canonical import tagged_hash
 from consilience.core.question import Strict
 from consilience.errors import ConfigError, DataError, IntegrityError, reason
 from consilience.experiments.storage import write_json
+
+CALIBRATION_FILE: Final = "calibration.json"
+"""In the results folder; named here as the freeze, which knows of it, needs no polars to be read."""
 
 
 class Artefact(Strict):

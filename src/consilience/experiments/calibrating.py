@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
 from typing import Final
 
 import numpy as np
@@ -17,6 +16,7 @@ from consilience.core.undefined import Undefined
 from consilience.errors import DataError, PlanError
 from consilience.experiments.calibrations import (
     ENDS,
+    LEAST_QUESTIONS,
     STRATUM,
     Calibration,
     Gain,
@@ -31,6 +31,7 @@ from consilience.experiments.calibrations import (
 from consilience.experiments.comparing import answered, simulated
 from consilience.experiments.evaluable import ESTIMATE, PROBABILITY, kinds_of, refuse_mixtures, with_truth
 from consilience.experiments.held_out import Frequencies, Inside, frequencies, inside
+from consilience.experiments.item_days import Days, Times, asked_on
 from consilience.experiments.judging import primary_rules
 from consilience.experiments.predictions import QUANTILES
 from consilience.experiments.weights import FITTED_SPLIT
@@ -44,8 +45,6 @@ from consilience.scoring.probability import brier
 EXPONENTS: Final = (0.7, 1.5)
 """Bounds of the exponent of odds: validation sets are small, and an extreme one costs most where it is wrong."""
 _SHOWN: Final = 4
-LEAST_QUESTIONS: Final = 30
-"""Fewer earlier questions teach no map of probabilities."""
 
 
 @dataclass(frozen=True)
@@ -71,22 +70,24 @@ class Judged:
         return Gain(measure=name, n_fitted=0, n_judged=rows.height, gain=gap.point, low=gap.low, high=gap.high)
 
 
-def calibrate(
+def calibrate(  # noqa: PLR0913 - all that a fit depends on
     predictions: pl.DataFrame,
     truth: pl.DataFrame,
     *,
     runs: Mapping[str, str],
     package_version: str,
     strata: Strata,
+    times: Times | None = None,
     primary: str = "median",
     n_resamples: int = 10_000,
     seed: int = 0,
 ) -> Calibration:
     """Return the calibrations of every arm under its primary rule that surely gain, and why others were refused.
 
-    Items are ordered by their information cutoff. A calibration is learnt on the earlier half and judged on the later
-    one: intervals by conformal margins (CQR) and the interval score of their logarithms, probabilities by Platt's map
-    with its exponent held in `EXPONENTS` and the Brier score. One whose gain's 95 % interval reaches 0 is refused; the
+    Items are ordered by their information cutoff. A calibration is learnt on the earlier half, without the items whose
+    truth was not known when the first of the later ones was asked (they are counted), and judged on the later half:
+    intervals by conformal margins (CQR) and the interval score of their logarithms, probabilities by Platt's map with
+    its exponent held in `EXPONENTS` and the Brier score. One whose gain's 95 % interval reaches 0 is refused; the
     others are learnt again on all items.
 
     Args:
@@ -95,6 +96,8 @@ def calibrate(
         runs: Head of each run's journal.
         package_version: Of this package.
         strata: Groups of the items.
+        times: When items were asked and their truths known; where nobody says, a truth is taken to be known right after
+            the cutoff, and such items are counted.
         primary: Rule of arms over estimates.
         n_resamples: Resamples B of a gain, >= 2.
         seed: Seed of the draws.
@@ -112,6 +115,7 @@ def calibrate(
         )
     if predictions["cutoff"].null_count():
         raise PlanError("an item has no information cutoff, so there is no earlier and later", hint="Date the items.")
+    times = _days(predictions, times or {})
     kinds = kinds_of(predictions, truth)
     judged = Judged(n_resamples, seed)
     intervals: list[IntervalEntry] = []
@@ -124,7 +128,11 @@ def calibrate(
         frame = with_truth(frame, truth)
         for subject, rows in _subjects(frame, kind, primary):
             made: Sequence[IntervalEntry | ProbabilityEntry | Refused]
-            made = _intervals(subject, rows, strata, judged) if kind == ESTIMATE else [_map(subject, rows, judged)]
+            made = (
+                _intervals(subject, rows, strata, times, judged)
+                if kind == ESTIMATE
+                else [_map(subject, rows, times, judged)]
+            )
             intervals += [one for one in made if isinstance(one, IntervalEntry)]
             maps += [one for one in made if isinstance(one, ProbabilityEntry)]
             refused += [one for one in made if isinstance(one, Refused)]
@@ -138,7 +146,8 @@ def calibrate(
         package_version=package_version,
         runs=dict(sorted(runs.items())),
         items=tuple(sorted(set(predictions["item_id"]))),
-        until=max(day for day in predictions["cutoff"].to_list() if isinstance(day, date)),
+        until=max(days.learnt for days in times.values()),
+        n_assumed=sum(1 for days in times.values() if days.known is None),
         intervals=tuple(intervals),
         probabilities=tuple(maps),
         refused=tuple(refused),
@@ -160,27 +169,62 @@ def _subjects(frame: pl.DataFrame, kind: str, primary: str) -> list[tuple[Subjec
     return sorted(found, key=lambda pair: (pair[0].arm, pair[0].committee))
 
 
-def _halves(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the earlier and the later half; items of one day stay together, in the later one."""
+def _days(predictions: pl.DataFrame, times: Times) -> dict[str, Days]:
+    """Return the days of every item."""
+    asked = predictions.select("item_id", "cutoff").unique().sort("item_id", "cutoff").iter_rows()
+    return {str(item): asked_on(times, str(item), cutoff) for item, cutoff in asked}
+
+
+@dataclass(frozen=True)
+class _Halves:
+    """Items to learn from, items to judge on, and how many earlier ones were not known yet."""
+
+    earlier: pl.DataFrame
+    later: pl.DataFrame
+    unresolved: int = 0
+
+    def few(self, noun: str, least: int) -> str | None:
+        """Return why nothing can be learnt; None where something can."""
+        if self.earlier.height >= least and not self.later.is_empty():
+            return None
+        said = f"{self.earlier.height} earlier {noun}; at least {least} are needed"
+        return f"{said} ({self.unresolved} more were not known yet)" if self.unresolved else said
+
+
+def _halves(rows: pl.DataFrame, times: Times) -> _Halves:
+    """Return the earlier and the later half; items of one day stay together, in the later one.
+
+    Earlier items whose truth was not known when the first of the later ones was asked teach nothing.
+    """
+    if rows.is_empty():
+        return _Halves(rows, rows)
     middle = rows["cutoff"].sort()[rows.height // 2]
-    return rows.filter(pl.col("cutoff") < middle), rows.filter(pl.col("cutoff") >= middle)
+    earlier, later = rows.filter(pl.col("cutoff") < middle), rows.filter(pl.col("cutoff") >= middle)
+    fitted_at = min(times[item].admitted for item in later["item_id"])
+    known = earlier.filter(
+        pl.Series([times[item].learnt <= fitted_at for item in earlier["item_id"]], dtype=pl.Boolean)
+    )
+    return _Halves(known, later, earlier.height - known.height)
 
 
-def _intervals(subject: Subject, rows: pl.DataFrame, strata: Strata, judged: Judged) -> list[IntervalEntry | Refused]:
+def _intervals(
+    subject: Subject, rows: pl.DataFrame, strata: Strata, times: Times, judged: Judged
+) -> list[IntervalEntry | Refused]:
     told = rows.drop_nulls(list(QUANTILES))
     found: list[IntervalEntry | Refused] = []
     for alpha in ENDS:
         what = interval_name(alpha)
-        earlier, later = _halves(told) if told.height else (told, told)
-        if earlier.height < least_rows(alpha) or later.is_empty():
-            reason = f"{earlier.height} earlier items; at least {least_rows(alpha)} are needed"
+        halves = _halves(told, times)
+        earlier, later = halves.earlier, halves.later
+        reason = halves.few("items", least_rows(alpha))
+        if reason is not None:
             found.append(Refused(subject=subject, what=what, reason=reason, gain=None))
             continue
         after = moved(later, _fit(earlier, alpha, strata), strata)
         gain = judged(_loss(later, alpha), _loss(after, alpha), later, name=f"interval score/{alpha:g}/{subject.arm}")
         low, high = ENDS[alpha]
         seen = [inside(rows, low=low, high=high) for rows in (later, after)]
-        kept = _kept(subject, what, _showing(gain, *seen), "interval score", earlier.height)
+        kept = _kept(subject, what, _showing(gain, *seen), "interval score", halves)
         found.append(
             kept
             if isinstance(kept, Refused)
@@ -189,10 +233,12 @@ def _intervals(subject: Subject, rows: pl.DataFrame, strata: Strata, judged: Jud
     return found
 
 
-def _kept(subject: Subject, what: str, gain: Gain | Undefined, measure: str, fitted: int) -> Gain | Refused:
+def _kept(subject: Subject, what: str, gain: Gain | Undefined, measure: str, halves: _Halves) -> Gain | Refused:
     if isinstance(gain, Undefined):
         return Refused(subject=subject, what=what, reason=gain.reason, gain=None)
-    whole = gain.model_copy(update={"measure": measure, "n_fitted": fitted})
+    whole = gain.model_copy(
+        update={"measure": measure, "n_fitted": halves.earlier.height, "n_unresolved": halves.unresolved}
+    )
     if gain.low > 0:
         return whole
     worse = "it loses" if gain.high < 0 else "the interval of its gain covers 0"
@@ -215,11 +261,12 @@ def _loss(rows: pl.DataFrame, alpha: float) -> FloatArray:
     return interval_score(lower=low, upper=high, outcome=outcome, alpha=alpha)
 
 
-def _map(subject: Subject, rows: pl.DataFrame, judged: Judged) -> ProbabilityEntry | Refused:
+def _map(subject: Subject, rows: pl.DataFrame, times: Times, judged: Judged) -> ProbabilityEntry | Refused:
     what = PROBABILITY
-    earlier, later = _halves(rows) if rows.height else (rows, rows)
-    if earlier.height < LEAST_QUESTIONS or later.is_empty():
-        reason = f"{earlier.height} earlier questions; at least {LEAST_QUESTIONS} are needed"
+    halves = _halves(rows, times)
+    earlier, later = halves.earlier, halves.later
+    reason = halves.few("questions", LEAST_QUESTIONS)
+    if reason is not None:
         return Refused(subject=subject, what=what, reason=reason, gain=None)
     try:
         first, whole = _platt(earlier, subject), _platt(rows, subject)
@@ -229,7 +276,7 @@ def _map(subject: Subject, rows: pl.DataFrame, judged: Judged) -> ProbabilityEnt
     mapped = np.array([first(value) for value in p.tolist()])
     gain = judged(brier(p=p, y=y), brier(p=mapped, y=y), later, name=f"Brier score/{subject.arm}")
     seen = [frequencies(p=stated, y=y, clusters=clusters) for stated in (p, mapped)]
-    kept = _kept(subject, what, _showing(gain, *seen), "Brier score", earlier.height)
+    kept = _kept(subject, what, _showing(gain, *seen), "Brier score", halves)
     if isinstance(kept, Refused):
         return kept
     return ProbabilityEntry(subject=subject, recalibration=whole, gain=kept)

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date
-from typing import ClassVar, Final, Literal
+from typing import ClassVar, Final, Literal, Self
 
 import numpy as np
 import polars as pl
+from pydantic import model_validator
 
 from consilience.aggregation.recalibration import Recalibration
 from consilience.core.question import Strict
 from consilience.errors import PlanError
-from consilience.experiments.artefact import Artefact
+from consilience.experiments.artefact import CALIBRATION_FILE, Artefact
 from consilience.experiments.comparing import simulated
 from consilience.experiments.evaluable import PROBABILITY
 from consilience.experiments.held_out import Change, Frequencies, Inside
+from consilience.experiments.item_days import Times, asked_on
 from consilience.experiments.predictions import QUANTILES
 from consilience.experiments.weights import FITTED_SPLIT
-from consilience.inference.conformal import Cqr
+from consilience.inference.conformal import Cqr, least_rows
 
-FILE: Final = "calibration.json"
+FILE: Final = CALIBRATION_FILE
+LEAST_QUESTIONS: Final = 30
+"""Fewer earlier questions teach no map of probabilities."""
 STRATUM: Final = "property_class"
 """Groups that have margins of their own where there are enough items."""
 ENDS: Final = {0.5: ("q25", "q75"), 0.1: ("q05", "q95")}
@@ -41,6 +45,7 @@ class Gain(Strict):
         high: Upper end.
         before: The later items as they were answered; None in artefacts of earlier versions and where unknown.
         after: The same items, calibrated by what the earlier ones taught; likewise.
+        n_unresolved: Earlier items left out, as their truths were not known when the first later one was asked.
     """
 
     measure: str
@@ -51,6 +56,21 @@ class Gain(Strict):
     high: float
     before: Inside | Frequencies | None = None
     after: Inside | Frequencies | None = None
+    n_unresolved: int = 0
+
+
+def _check(gain: Gain, least: int) -> None:
+    """Raise where a correction that is said to be kept could not have been.
+
+    Raises:
+        ValueError: With what is wrong.
+    """
+    if not 0 < gain.low <= gain.high:
+        raise ValueError(f"gained {gain.gain:g} [{gain.low:g}, {gain.high:g}]: only what surely gains is kept")
+    if gain.n_fitted < least or gain.n_judged < 1 or gain.n_unresolved < 0:
+        raise ValueError(
+            f"was learnt from {gain.n_fitted} items and judged on {gain.n_judged}; at least {least} and 1 are needed"
+        )
 
 
 class Subject(Strict):
@@ -82,6 +102,11 @@ class IntervalEntry(Strict):
     cqr: Cqr
     gain: Gain
 
+    @model_validator(mode="after")
+    def _gained(self) -> Self:
+        _check(self.gain, least_rows(self.cqr.alpha))
+        return self
+
 
 class ProbabilityEntry(Strict):
     """The map of an arm's probabilities.
@@ -95,6 +120,11 @@ class ProbabilityEntry(Strict):
     subject: Subject
     recalibration: Recalibration
     gain: Gain
+
+    @model_validator(mode="after")
+    def _gained(self) -> Self:
+        _check(self.gain, LEAST_QUESTIONS)
+        return self
 
 
 class Refused(Strict):
@@ -122,7 +152,8 @@ class Calibration(Artefact):
         split: Where the answers come from.
         runs: Head of each run's journal.
         items: Items behind it, sorted.
-        until: Latest information cutoff of them; only later items are calibrated.
+        until: Day by which all their truths were known; only items that may know of that day are calibrated.
+        n_assumed: Items that do not say when their truth was known; it is taken to be right after the cutoff.
         intervals: Corrections that were kept.
         probabilities: Maps that were kept.
         refused: What was not kept, and why.
@@ -131,12 +162,13 @@ class Calibration(Artefact):
     noun: ClassVar[str] = "calibration"
     verb: ClassVar[str] = "calibrate"
 
-    schema_version: Literal[1] = 1
+    schema_version: Literal[2] = 2
     package_version: str
     split: Literal["validation"] = FITTED_SPLIT
     runs: dict[str, str]
     items: tuple[str, ...]
     until: date
+    n_assumed: int = 0
     intervals: tuple[IntervalEntry, ...]
     probabilities: tuple[ProbabilityEntry, ...]
     refused: tuple[Refused, ...]
@@ -167,11 +199,12 @@ class Calibration(Artefact):
             if gain.before is not None and gain.after is not None and arms.get(subject.arm) == subject.simulated
         )
 
-    def maps(self, rows: pl.DataFrame) -> dict[str, Recalibration]:
+    def maps(self, rows: pl.DataFrame, times: Times | None = None) -> dict[str, Recalibration]:
         """Return the maps of the arms in these rows, by arm.
 
         Args:
             rows: Predictions with ``arm``, ``aggregation``, ``committee``, ``run_id``.
+            times: When items were asked.
 
         Raises:
             PlanError: As `refuse_in_sample`.
@@ -180,16 +213,17 @@ class Calibration(Artefact):
         for entry in self.probabilities:
             mine = rows_of(entry.subject, rows)
             if mine.height:
-                self.refuse_in_sample(mine)
+                self.refuse_in_sample(mine, times or {})
                 found[entry.subject.arm] = entry.recalibration
         return found
 
-    def intervals_of(self, rows: pl.DataFrame, strata: Strata) -> dict[str, pl.DataFrame]:
+    def intervals_of(self, rows: pl.DataFrame, strata: Strata, times: Times | None = None) -> dict[str, pl.DataFrame]:
         """Return the calibrated quantiles of the arms in these rows, by arm: item and five quantiles in order.
 
         Args:
             rows: Answered predictions of all arms.
             strata: Groups of the items.
+            times: When items were asked.
 
         Raises:
             PlanError: As `refuse_in_sample`.
@@ -199,15 +233,19 @@ class Calibration(Artefact):
             arm = entry.subject.arm
             mine = rows_of(entry.subject, rows).drop_nulls(list(QUANTILES))
             if mine.height:
-                self.refuse_in_sample(mine)
+                self.refuse_in_sample(mine, times or {})
                 found[arm] = moved(found.get(arm, mine.select("item_id", *QUANTILES)), entry.cqr, strata)
         return {arm: _in_order(told) for arm, told in found.items()}
 
-    def refuse_in_sample(self, rows: pl.DataFrame) -> None:
-        """Raise where rows are not later than all that the calibration was fitted on.
+    def refuse_in_sample(self, rows: pl.DataFrame, times: Times) -> None:
+        """Raise where rows were asked before all was known that the calibration was fitted on.
+
+        Args:
+            rows: Predictions.
+            times: When items were asked; one that is not here may know of no day but those before its cutoff.
 
         Raises:
-            PlanError: An item was among those fitted, or is no later.
+            PlanError: An item was among those fitted, or was asked before a truth was known that taught it.
         """
         inside = sorted(set(rows["item_id"]) & set(self.items))
         if inside or (rows["split"] == self.split).any():
@@ -215,10 +253,14 @@ class Calibration(Artefact):
                 f"in-sample use: the calibration was fitted on {inside[0] if inside else 'the same split'}",
                 hint="Apply it to the test or holdout split; on validation itself it flatters.",
             )
-        early = rows.filter(pl.col("cutoff").is_null() | (pl.col("cutoff") <= self.until)).sort("item_id")
-        if early.height:
+        pairs = rows.select("item_id", "cutoff").unique().sort("item_id").iter_rows()
+        early = [
+            item for item, cutoff in pairs if cutoff is None or asked_on(times, item, cutoff).admitted < self.until
+        ]
+        if early:
             raise PlanError(
-                f"item {early['item_id'][0]} is no later than {self.until}, which the calibration was fitted up to",
+                f"item {early[0]} is no later than {self.until}, when the last truth became known that the calibration "
+                f"was fitted on; such items: {len(early)}",
                 hint="A calibration serves later items only.",
             )
 

@@ -25,6 +25,7 @@ from consilience.experiments.evaluable import (
     with_truth,
 )
 from consilience.experiments.evaluation import Comparison, Evaluation
+from consilience.experiments.item_days import Times
 from consilience.experiments.judging import Judge
 from consilience.experiments.panel_scores import Levels, PanelScores, RoundPoint, convergence
 from consilience.experiments.predictions import EXPOSURES, validate_predictions
@@ -45,6 +46,7 @@ class Beside:
         levels: Of runs of nested rounds, the rounds of their arms.
         repetitions: Predictions of runs that asked some items again; None for none.
         calibration: A frozen calibration; None leaves answers as they are.
+        times: When items were asked and their truths known.
     """
 
     strata: Strata = field(default_factory=dict)
@@ -52,6 +54,7 @@ class Beside:
     levels: Levels = field(default_factory=dict)
     repetitions: pl.DataFrame | None = None
     calibration: Calibration | None = None
+    times: Times = field(default_factory=dict)
 
 
 def evaluate(
@@ -123,7 +126,7 @@ def evaluate(
         baseline_arm=baseline_arm,
         n_resamples=n_resamples,
         seed=seed,
-        recalibrated={} if beside.calibration is None else beside.calibration.maps(parts[PROBABILITY]),
+        recalibrated={} if beside.calibration is None else beside.calibration.maps(parts[PROBABILITY], beside.times),
     )
     run_ids = tuple(sorted(predictions["run_id"].unique()))
     levels = [level for level in EXPOSURES if (predictions["exposure"] == level).any()]
@@ -192,7 +195,9 @@ class _Numbers:
         calibration = self.beside.calibration
         calibrated: dict[str, pl.DataFrame] = {}
         if calibration is not None:
-            calibrated = calibration.intervals_of(answered(self.primary(self.frame)), self.beside.strata)
+            calibrated = calibration.intervals_of(
+                answered(self.primary(self.frame)), self.beside.strata, self.beside.times
+            )
         baseline = self.baseline_arm
         compare = Compare(
             rule_of=self.rule_of,

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from consilience.core.canonical import tagged_hash
 from consilience.errors import DataError, reason
+from consilience.experiments.artefact import CALIBRATION_FILE
 from consilience.experiments.weights import FILE
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ MANIFEST: Final = "data/processed/analytic.manifest.json"
 SPLITS: Final = "data/processed/splits.parquet"
 SUBSAMPLES: Final = "data/processed/llm_subsamples.parquet"
 WEIGHTS: Final = f"results/{FILE}"
+CALIBRATION: Final = f"results/{CALIBRATION_FILE}"
 
 
 class Hashed(BaseModel):
@@ -54,6 +56,9 @@ def data_hashes(root: Path, results: Path) -> dict[str, Hashed | None]:
         SPLITS: hash_table(root / SPLITS, "split"),
         SUBSAMPLES: hash_table(root / SUBSAMPLES, "split", "tier"),
         WEIGHTS: _hash_json(results / FILE, "weights", hint="Fit the weights again."),
+        CALIBRATION: _hash_json(
+            results / CALIBRATION_FILE, "calibration", hint="Make it again: consilience calibrate."
+        ),
     }
 
 

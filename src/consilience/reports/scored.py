@@ -27,10 +27,11 @@ from consilience.reports.tables import ABSENT, Column, Record, Table, Value, per
 
 def coverage_table(evaluation: Evaluation) -> Table:
     """Return one row per arm with quantiles, and a second one where a frozen calibration was applied."""
+    by = f"calibrated ({str(evaluation.calibration_sha256)[:12]})"
     rows = [
         (arm, word, scores)
         for arm in evaluation.overall.arms
-        for word, scores in (("as stated", arm.intervals), ("calibrated", arm.calibrated))
+        for word, scores in (("as stated", arm.intervals), (by, arm.calibrated))
         if scores is not None
     ]
     columns = (

@@ -125,8 +125,8 @@ def test_intervals_are_calibrated_on_validation_and_applied_to_later_items_only(
     assert "90 % interval" in again.out
     assert "it is applied to later splits only" in again.out
 
-    asked = ("evaluate", later, "--questions", late, "--include-simulated", "--calibration", path, *where)
-    asked += ("--again", "a trial")
+    reading = ("--include-simulated", "--calibration", path, "--again", "a trial", *where)
+    asked = ("evaluate", later, "--questions", late, *reading)
     shown = cli(*asked)
     assert "as stated" in shown.out
     assert "calibrated" in shown.out
@@ -134,6 +134,25 @@ def test_intervals_are_calibrated_on_validation_and_applied_to_later_items_only(
     (arm,) = told["scores"]
     assert arm["calibrated"]["coverage90"]["value"] > arm["intervals"]["coverage90"]["value"]
     assert told["calibration_sha256"] == made.document["sha256"]
+    assert f"calibrated ({made.document['sha256'][:12]})" in shown.out
+    journal = tmp_path / "results" / "runs" / fitted / "events-00001.jsonl"
+    whole = journal.read_bytes()
+    journal.write_bytes(b"".join(whole.splitlines(keepends=True)[:-1]))
+    bent = cli(*asked)
+    assert bent.code == 6
+    assert f"was fitted on run {fitted} with head" in bent.err
+    journal.write_bytes(whole)
+    gone = journal.parent.rename(tmp_path / "elsewhere")
+    assert f"Run {fitted}, which the calibration was fitted on, is not in this project" in cli(*asked).out
+    gone.rename(journal.parent)
+    assert cli("freeze", *where).code == 0
+    assert "Protocol deviation of the calibration" not in cli(*asked).out
+    other = tmp_path / "other.json"
+    path.rename(other)
+    assert "results/calibration.json is gone" in cli("freeze", "--check", *where).out
+    assert cli("freeze", "--again", "without it", *where).code == 0
+    other.rename(path)
+    assert f"{made.document['sha256'][:12]} is applied, none was frozen" in cli(*asked).out
     inside = cli("evaluate", fitted, "--questions", early, "--include-simulated", "--calibration", path, *where)
     assert inside.code == 2
     assert "in-sample use" in inside.err
@@ -154,12 +173,12 @@ def test_yes_no_runs_alone_are_shown_with_cost_and_difference_and_the_report_cou
     path.write_text("".join(lines))
     for arm in ("E_single", "F_independent"):
         assert cli("run-arm", "--arm", arm, "--questions", path, "--project", tmp_path).code == 0
-    told = ("--include-simulated", "--questions", path, "--project", tmp_path)
-    shown = cli("evaluate", *told)
+    where = ("--include-simulated", "--questions", path, "--project", tmp_path)
+    shown = cli("evaluate", *where)
     assert shown.code == 0, shown.err
     for word in ("Cost per item", "Brier less that of E_single [95 %]", "Adjusted p", "descriptive only", "G = 4"):
         assert word in shown.out
-    made = cli("report", *told)
+    made = cli("report", *where)
     assert made.out.startswith("2 arms (simulated) in ")
     page = (tmp_path / "results" / "report.html").read_text(encoding="utf-8")
     assert "Brier less that of E_single" in page

@@ -15,6 +15,7 @@ from consilience.experiments.calibrating import EXPONENTS, calibrate, held
 from consilience.experiments.calibrations import Calibration
 from consilience.experiments.evaluate import Beside, evaluate
 from consilience.experiments.held_out import Frequencies, Inside
+from consilience.experiments.item_days import Days, Times
 from consilience.experiments.predictions import predictions_frame
 from consilience.inference.conformal import fit_cqr
 
@@ -84,13 +85,14 @@ def truth(split: str = "validation") -> pl.DataFrame:
     return pl.DataFrame({"item_id": [f"{split[0]}{k:03d}" for k in range(N)], "truth": [100.0] * N})
 
 
-def fit(frame: pl.DataFrame, known: pl.DataFrame | None = None) -> Calibration:
+def fit(frame: pl.DataFrame, known: pl.DataFrame | None = None, times: Times | None = None) -> Calibration:
     return calibrate(
         frame,
         truth() if known is None else known,
         runs={"_E_single-validation": "0" * 64},
         package_version="1",
         strata=STRATA,
+        times=times,
         n_resamples=200,
     )
 
@@ -109,6 +111,34 @@ def test_narrow_intervals_are_widened_by_the_margins_of_their_stratum() -> None:
     assert (entry.gain.n_fitted, entry.gain.n_judged) == (120, 120)
     assert 0 < entry.gain.low < entry.gain.gain < entry.gain.high
     assert made.until == date(2020, 1, 1) + timedelta(days=N - 1)
+
+
+def test_what_was_not_known_when_the_later_half_was_asked_teaches_nothing_there() -> None:
+    asked = [date(2020, 1, 1) + timedelta(days=k) for k in range(N)]
+    late = {f"v{k:03d}": Days(asked[k], asked[k] + timedelta(days=30)) for k in range(N)}
+    made = fit(rows(), times=late)
+    gain = made.intervals[1].gain
+    assert (gain.n_fitted, gain.n_unresolved, gain.n_judged) == (91, 29, 120)
+    assert made.until == asked[-1] + timedelta(days=30)
+    assert made.n_assumed == 0
+    with pytest.raises(PlanError, match=r"0 earlier items; at least 9 are needed \(120 more were not known yet\)"):
+        fit(rows(), times={item: Days(days.admitted, date(2030, 1, 1)) for item, days in late.items()})
+
+
+def test_a_calibration_serves_only_whoever_may_know_the_truths_behind_it() -> None:
+    asked = [date(2020, 1, 1) + timedelta(days=k) for k in range(N)]
+    times = {f"v{k:03d}": Days(asked[k], date(2020, 4, 1) if k < 60 else asked[k]) for k in range(N)}
+    times["v239"] = Days(asked[239], date(2021, 1, 5))
+    made = fit(rows(), times=times)
+    assert made.until == date(2021, 1, 5)
+    early = rows(split="test")
+    with pytest.raises(PlanError, match="item t000 is no later than 2021-01-05, when the last truth became known"):
+        made.intervals_of(early, STRATA)
+    later = early.filter(pl.col("cutoff") == date(2021, 1, 5))
+    with pytest.raises(PlanError, match="such items: 1"):
+        made.intervals_of(later, STRATA)
+    admitted = {item: Days(date(2021, 1, 5)) for item in later["item_id"]}
+    assert made.intervals_of(later, STRATA, admitted)["E_single"].height == 1
 
 
 def test_intervals_that_are_right_already_are_left_alone() -> None:
@@ -250,4 +280,17 @@ def test_the_artefact_is_sealed(tmp_path: Path) -> None:
         load_artefact(Calibration, path)
     path.write_text("{}")
     with pytest.raises(ConfigError, match="holds no calibration"):
+        load_artefact(Calibration, path)
+
+
+@pytest.mark.parametrize("changed", [{"low": -0.1}, {"low": 0.0}, {"n_fitted": 3}, {"n_judged": 0}])
+def test_what_could_not_have_been_kept_is_no_calibration_however_it_is_sealed(
+    tmp_path: Path, changed: dict[str, Any]
+) -> None:
+    content = fit(rows()).model_dump(mode="json")
+    content["intervals"][1]["gain"] |= changed
+    content["sha256"] = Calibration.digest_of(content)
+    path = tmp_path / "calibration.json"
+    path.write_text(json.dumps(content))
+    with pytest.raises(ConfigError, match=r"only what surely gains is kept|at least 9 and 1 are needed"):
         load_artefact(Calibration, path)

@@ -19,6 +19,7 @@ from consilience.config import parse_yaml
 from consilience.core.role import Role
 from consilience.errors import DataError, IntegrityError, PlanError
 from consilience.experiments import fingerprint
+from consilience.experiments.artefact import CALIBRATION_FILE
 from consilience.experiments.fingerprint import run_facts
 from consilience.experiments.freeze import (
     ARMS,
@@ -280,6 +281,13 @@ def test_data_is_hashed_by_content(study: Study) -> None:
         f"{SPLITS} changed",
         f"results/{WEIGHTS} was not there",
     )
+    (study.results / CALIBRATION_FILE).write_text('{"b": 1, "sha256": "x"}')
+    assert f"results/{CALIBRATION_FILE} was not there" in stand(study, freeze).deviations
+    pinned = take(study, now=NOON)
+    (study.results / CALIBRATION_FILE).write_text('{"sha256": "y",  "b": 1}')
+    assert stand(study, pinned).deviations == ()
+    (study.results / CALIBRATION_FILE).write_text('{"b": 2}')
+    assert stand(study, pinned).deviations == (f"results/{CALIBRATION_FILE} changed",)
     (study.root / SPLITS).unlink()
     assert f"{SPLITS} is gone" in stand(study, freeze).deviations
 

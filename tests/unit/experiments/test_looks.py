@@ -28,7 +28,7 @@ def look(log: Path, glance: Glance = GLANCE, **options: Any) -> Look:
 
 def test_test_is_looked_at_once_after_the_freeze(log: Path) -> None:
     for told in (None, " "):
-        with pytest.raises(PlanError, match="test is looked at after the freeze, and this study is not frozen. Fix it"):
+        with pytest.raises(PlanError, match=r"after the freeze, and this study is not frozen\. Fix it"):
             look(log, freeze_sha256=None, again=told)
     assert read_looks(log) == ()
     before = [look(log, freeze_sha256=None, again="curious") for _ in range(2)]
