@@ -9,6 +9,7 @@ import typer
 
 from consilience.cli.console import Grid, counted, note, show
 from consilience.cli.described import description_lines
+from consilience.cli.outputs import check_output
 from consilience.cli.place import Json, place_of
 from consilience.errors import ConfigError, DataError
 
@@ -176,7 +177,10 @@ def synth(
     """Make up a town whose true values are known."""
     from consilience.valuation.synthetic import generate, write_town  # noqa: PLC0415 - heavy
 
-    path = output or place_of(context).project.raw / f"town-{sales}-{seed}.parquet"
+    place = place_of(context)
+    if output is not None:
+        check_output(output, option="--output", root=place.root, data=True)
+    path = output or place.project.raw / f"town-{sales}-{seed}.parquet"
     write_town(generate(sales=sales, seed=seed), path)
     show(
         {"sales": sales, "seed": seed, "synthetic": True, "file": str(path)},

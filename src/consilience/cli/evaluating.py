@@ -12,6 +12,7 @@ import typer
 from consilience.cli.console import Grid, counted, note, show
 from consilience.cli.gathering import SINGLE, Found
 from consilience.cli.gathering import evaluated as evaluated  # noqa: PLC0414 - its older address stays valid
+from consilience.cli.outputs import check_folder, check_output
 from consilience.cli.place import Json, Place, place_of
 
 if TYPE_CHECKING:
@@ -144,6 +145,10 @@ def report(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
     from consilience.reports.cells import judged  # noqa: PLC0415 - heavy
 
     place = place_of(context)
+    path = output or place.root / "results" / "report.html"
+    check_output(path, option="--output", root=place.root, inputs=[questions, calibration])
+    folder = path.with_suffix("") if path.suffix else path.with_name(f"{path.name}_files")
+    check_folder(folder, option="--output", root=place.root)
     found = evaluated(
         place,
         runs,
@@ -154,8 +159,6 @@ def report(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
         calibration=calibration,
     )
     look = looked(place, found, again=again, repeated=True)
-    path = output or place.root / "results" / "report.html"
-    folder = path.with_suffix("") if path.suffix else path.with_name(f"{path.name}_files")
     write_page(place, found, path, title=title, look=look, folder=folder)
     result = found.evaluation
     n_arms = len({one.arm for one in judged(result)})

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from consilience.cli.console import Grid, counted, note, show
+from consilience.cli.outputs import check_folder
 from consilience.cli.place import Json, Place, place_of
 from consilience.errors import ConfigError
 from consilience.registry import nearest
@@ -39,6 +40,8 @@ def export_avm(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
     from consilience.valuation.schema import read_analytic, read_manifest  # noqa: PLC0415 - the same
 
     place = place_of(context)
+    if output is not None:
+        check_folder(output, option="--output", root=place.root)
     subject = read_subject(_folder(place, run), arm=arm, aggregation=aggregation)
     against = None if index is None else read_subject(_folder(place, index))
     table = (place.town if synthetic else place.project).analytic

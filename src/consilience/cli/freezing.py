@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from consilience.cli.console import counted, note, show
+from consilience.cli.outputs import check_output
 from consilience.cli.place import Json, place_of
 from consilience.errors import ConfigError, PlanError
 
@@ -42,7 +43,10 @@ def freeze(
 
     if check and (again is not None or prereg is not None):
         raise ConfigError("--check writes nothing", hint="Leave --again and --prereg out.")
-    study = study_of(place_of(context).root, results=results)
+    place = place_of(context)
+    if prereg is not None:
+        check_output(prereg, option="--prereg", root=place.root)
+    study = study_of(place.root, results=results)
     if check:
         _check(study, as_json=as_json)
         return

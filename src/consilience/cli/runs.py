@@ -12,6 +12,7 @@ import anyio
 import typer
 
 from consilience.cli.console import Grid, counted, number, show
+from consilience.cli.outputs import check_output
 from consilience.cli.place import Json, RunName, is_simulated, place_of, titled
 from consilience.errors import ConfigError, DataError, IntegrityError
 from consilience.registry import nearest
@@ -191,7 +192,10 @@ def ledger(
     group = _one_of(Group, by, "--by")
     if export is not None and export.suffix not in {".jsonl", ".csv"}:
         raise ConfigError(f"--export: {export} is neither .jsonl nor .csv", hint="Name the file with one of them.")
-    folder = place_of(context).recorded_run(run)
+    place = place_of(context)
+    folder = place.recorded_run(run)
+    if export is not None:
+        check_output(export, option="--export", root=place.root)
     rows = ledger_rows(read_events(folder))
     if export is not None:
         write = write_csv if export.suffix == ".csv" else write_jsonl

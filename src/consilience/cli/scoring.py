@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from consilience.cli.console import Grid, counted, show
-from consilience.cli.place import Json
+from consilience.cli.outputs import check_output
+from consilience.cli.place import Json, place_of
 from consilience.core.undefined import Undefined
 from consilience.errors import ConfigError
 
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 EXAMPLE = "Example: consilience score --forecasts forecasts.csv --outcomes outcomes.csv --aggregate mean,geometric_odds"
 
 
-def score(
+def score(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
+    context: typer.Context,
     forecasts: Annotated[
         Path, typer.Option(help="CSV, JSONL or Parquet: question, target, forecaster, probability, as_of, submitted.")
     ],
@@ -52,6 +54,8 @@ def score(
     from consilience.experiments.forecast_table import read_forecasts  # noqa: PLC0415 - heavy
     from consilience.experiments.score_table import reliabilities, score_table  # noqa: PLC0415 - the same
 
+    if reliability is not None:
+        check_output(reliability, option="--reliability", root=place_of(context).root, inputs=[forecasts, outcomes])
     rules = _listed(aggregate)
     table = read_forecasts(
         forecasts, outcomes, columns=_mapping(columns or ()), forecasters=_listed(forecasters) or None
