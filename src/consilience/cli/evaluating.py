@@ -194,12 +194,14 @@ def looked(place: Place, found: Found, *, again: str | None, repeated: bool = Fa
     """
     from consilience.cli.running import now  # noqa: PLC0415 - heavy
     from consilience.core.canonical import tagged_hash  # noqa: PLC0415 - the same
+    from consilience.experiments.bound import TRUTHS, keep_first  # noqa: PLC0415 - the same
     from consilience.experiments.looks import COUNTED, LOOKS, Glance, note_look  # noqa: PLC0415 - the same
     from consilience.experiments.measures import plain  # noqa: PLC0415 - the same
     from consilience.reports.evaluation import main_table, rules_table  # noqa: PLC0415 - the same
 
-    result = found.evaluation
+    result, truths = found.evaluation, place.root / "results" / TRUTHS
     if result.split not in COUNTED:
+        keep_first(truths, found.bound)
         if again is not None:
             note(f"--again was not needed: {result.split or 'a set of questions'} may be looked at freely")
         return None
@@ -210,6 +212,7 @@ def looked(place: Place, found: Found, *, again: str | None, repeated: bool = Fa
     path = place.root / "results" / LOOKS
     at = now()
     look = note_look(path, glance, at=at, freeze_sha256=found.freeze, again=again, repeated=repeated)
+    keep_first(truths, found.bound)
     if again is not None and look.at != at:
         note(f"--again was not needed and is not kept: these tables were shown before, in look {look.number}")
     return look

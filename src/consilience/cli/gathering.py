@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from consilience.cli.place import Place
 from consilience.cli.truths import truths_of
-from consilience.errors import ConfigError, IntegrityError
+from consilience.errors import ConfigError, DataError, IntegrityError
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from consilience.experiments.bound import Bound
     from consilience.experiments.calibrations import Calibration
     from consilience.experiments.evaluate import Beside
     from consilience.experiments.evaluation import Evaluation
@@ -47,6 +48,7 @@ class Found:
         freeze: Head of the freeze there is; None for none.
         predictions: What was evaluated, baselines among it.
         truth: Of the items: ``item_id, truth, option, cluster``.
+        bound: Digest of the truths of each run, as they are now.
     """
 
     evaluation: Evaluation
@@ -62,6 +64,7 @@ class Found:
     freeze: str | None
     predictions: pl.DataFrame
     truth: pl.DataFrame
+    bound: dict[str, Bound]
 
     @property
     def said(self) -> tuple[str, ...]:
@@ -99,6 +102,14 @@ def evaluated(
     """
     import polars as pl  # noqa: PLC0415 - heavy
 
+    from consilience.cli.running import now  # noqa: PLC0415 - heavy
+    from consilience.experiments.bound import (  # noqa: PLC0415 - the same
+        TRUTHS,
+        bound_now,
+        differing,
+        read_bound,
+        refuse_other_questions,
+    )
     from consilience.experiments.evaluate import evaluate as evaluate_predictions  # noqa: PLC0415 - heavy
     from consilience.experiments.frozen import read_freeze, truth_deviations  # noqa: PLC0415 - the same
     from consilience.experiments.predictions import load_baselines, load_runs  # noqa: PLC0415 - the same
@@ -106,18 +117,38 @@ def evaluated(
 
     frozen = read_freeze(place.root / "results")
     head = None if frozen is None else frozen.head
-    names, again = _first_runs(place, [_of_project(place, run) for run in runs or ()])
-    loaded = load_runs(place.root / "results", names or None, include_simulated=include_simulated)
+    results = place.root / "results"
+    models = [run for run in runs or () if is_baseline(place, run)]
+    named = [_of_project(place, run) for run in runs or () if run not in models]
+    first, again = _first_runs(place, named)
+    only = [] if models and not named else first or None  # named baselines alone read no run
+    least = 0 if not named and any((results / "baselines").glob("*/card.json")) else 1
+    loaded = load_runs(results, only, include_simulated=include_simulated, least=least)
+    alone = loaded.predictions.is_empty()
     heads, unfinished = checked(place, loaded.run_ids)
-    asked = set(loaded.predictions["item_id"])
-    truth, notes, sources = truths_of(place, questions, asked)
-    again += repeated(place, loaded.apart)
     based = load_baselines(
-        place.root / "results",
-        split=loaded.predictions["split"][0],
-        items=asked,
+        results,
+        split=None if alone else loaded.predictions["split"][0],
+        items=None if alone else set(loaded.predictions["item_id"]),
         include_simulated=include_simulated,
+        run_ids=models or None,
     )
+    if alone and based.is_empty():
+        raise DataError(
+            f"no run to evaluate in {results / 'runs'}, and no baseline; simulated runs skipped: "
+            f"{len(loaded.skipped_simulated)}",
+            hint="Finish a run first." if include_simulated else "Add --include-simulated to evaluate simulated ones.",
+        )
+    asked = set(loaded.predictions["item_id"]) | set(based["item_id"])
+    truth, notes, sources = truths_of(place, questions, asked)
+    if alone and baseline == SINGLE:
+        baseline = min(based["arm"])
+        notes.append(f"No language model was asked: differences are taken from {baseline}.")
+    if questions is not None:
+        refuse_other_questions(questions, _questions_of(place, loaded.run_ids))
+    bound = bound_now(loaded.predictions, truth, loaded.run_ids, at=now())
+    notes += differing(read_bound(results / TRUTHS), bound)
+    again += repeated(place, loaded.apart)
     if frozen is not None:
         notes += _other_rule(frozen.primary_rules("estimate").values(), primary)
         notes += truth_deviations(place.root, frozen)
@@ -141,7 +172,21 @@ def evaluated(
         head,
         predictions,
         truth,
+        bound,
     )
+
+
+def is_baseline(place: Place, run: str) -> bool:
+    """Return whether a name is that of a baseline of the project, and of no run."""
+    results = place.root / "results"
+    return run == Path(run).name and (results / "baselines" / run).is_dir() and not (results / "runs" / run).is_dir()
+
+
+def _questions_of(place: Place, run_ids: Sequence[str]) -> Iterator[tuple[str, str, Mapping[str, object]]]:
+    """Yield run, item and question of every packet of runs."""
+    for run_id in run_ids:
+        for path in sorted((place.run_folder(run_id) / "packets").glob("*.json")):
+            yield run_id, path.stem, json.loads(path.read_bytes())["question"]
 
 
 def _first_runs(place: Place, named: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -12,7 +12,14 @@ from consilience.journal.files import segments
 
 RECORDS: Final = frozenset(
     {
-        *("freeze.json", "looks.jsonl", "looks_last.json", "calibration.json", "aggregation_weights.json"),
+        *(
+            "freeze.json",
+            "looks.jsonl",
+            "looks_last.json",
+            "truths.json",
+            "calibration.json",
+            "aggregation_weights.json",
+        ),
         *("consilience.yaml", "protocol.json", "manifest.json", "predictions.parquet", "card.json"),
         *("analytic.parquet", "splits.parquet", "llm_subsamples.parquet"),
     }

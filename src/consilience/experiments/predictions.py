@@ -191,13 +191,16 @@ class LoadedRuns:
     apart: tuple[str, ...]
 
 
-def load_runs(results: Path, run_ids: Sequence[str] | None = None, *, include_simulated: bool = False) -> LoadedRuns:
+def load_runs(
+    results: Path, run_ids: Sequence[str] | None = None, *, include_simulated: bool = False, least: int = 1
+) -> LoadedRuns:
     """Read the predictions under ``results/runs``.
 
     Args:
         results: The results folder.
         run_ids: Runs to read; None reads all but those of single questions.
         include_simulated: Read also runs whose id begins with ``_``.
+        least: Runs without which there is nothing to read; 0 where baselines can stand alone.
 
     Raises:
         ConfigError: A named run does not exist.
@@ -225,13 +228,13 @@ def load_runs(results: Path, run_ids: Sequence[str] | None = None, *, include_si
     path_of = {run: folder / run / "predictions.parquet" for run in chosen}
     unfinished = tuple(run for run in chosen if run_ids is None and not path_of[run].is_file())
     read = {run: read_predictions(path_of[run]) for run in chosen if run not in unfinished}
-    if not read:
+    if len(read) < least:
         raise DataError(
             f"no run to evaluate in {folder}: {len(skipped)} simulated skipped, {len(unfinished)} unfinished",
             hint="Add --include-simulated to evaluate simulated runs." if skipped else "Finish a run first.",
         )
     return LoadedRuns(
-        predictions=pl.concat(read.values(), how="diagonal"),
+        predictions=pl.concat([pl.DataFrame(schema=PREDICTIONS), *read.values()], how="diagonal"),
         run_ids=tuple(read),
         skipped_simulated=skipped,
         single_questions=tuple(single),
@@ -241,7 +244,12 @@ def load_runs(results: Path, run_ids: Sequence[str] | None = None, *, include_si
 
 
 def load_baselines(
-    results: Path, *, split: str | None, items: Collection[str], include_simulated: bool
+    results: Path,
+    *,
+    split: str | None,
+    items: Collection[str] | None,
+    include_simulated: bool,
+    run_ids: Collection[str] | None = None,
 ) -> pl.DataFrame:
     """Return what baselines under ``results/baselines`` predicted for the items that arms were asked about.
 
@@ -250,8 +258,9 @@ def load_baselines(
     Args:
         results: The results folder.
         split: Split of the arms.
-        items: Their items.
+        items: Their items; None where baselines stand alone, and all they predict is read, of any split.
         include_simulated: Read also baselines over synthetic sales, whose ids begin with ``_``.
+        run_ids: Baselines to read; None reads all.
 
     Raises:
         IntegrityError: Predictions are not those of the baseline's card.
@@ -262,9 +271,14 @@ def load_baselines(
         path = card.parent / "predictions.parquet"
         if not path.is_file() or (card.parent.name.startswith(SIMULATED_PREFIX) and not include_simulated):
             continue
+        if run_ids is not None and card.parent.name not in run_ids:
+            continue
         if sha256_hex(path.read_bytes()) != json.loads(card.read_bytes())["hashes"]["predictions.parquet"]:
             raise IntegrityError(f"{path} is not what the card beside it says", hint="Predict with the baseline again.")
-        frames.append(read_predictions(path).filter((pl.col("split") == split) & pl.col("item_id").is_in(list(items))))
+        frame = read_predictions(path)
+        if items is not None:
+            frame = frame.filter((pl.col("split") == split) & pl.col("item_id").is_in(list(items)))
+        frames.append(frame)
     if not frames:
         return pl.DataFrame(schema=PREDICTIONS)
     told = [name for name in PREDICTIONS if name != "run_id"]

@@ -66,3 +66,25 @@ def test_without_a_table_the_next_step_is_told(cli: Cli, tmp_path: Path) -> None
     done = cli("baselines", "predict", "--project", tmp_path)
     assert done.code == 1
     assert "there is no file" in done.err
+
+
+def test_baselines_alone_are_evaluated_and_reported(cli: Cli, root: Path) -> None:
+    where = ("--project", root)
+    command = ("baselines", "predict", "--synthetic", "--arm", "A_hedonic", "--arm", "D_index", "--split", "validation")
+    made = [run["run_id"] for run in cli(*command, "--n", 20, *where, "--json").document["runs"]]
+    skipped = cli("evaluate", *made, *where)
+    assert skipped.code == 1
+    assert "--include-simulated" in skipped.err
+    told = cli("evaluate", *made, "--include-simulated", *where, "--json").document
+    assert [row["arm"] for row in told["arms"]] == ["A_hedonic", "D_index"]
+    assert told["baseline_arm"] == "A_hedonic"
+    assert "No language model was asked: differences are taken from A_hedonic." in told["warnings"]
+    one = cli("evaluate", made[1], "--include-simulated", "--baseline", "D_index", *where)
+    assert one.code == 0
+    page = cli("report", *made, "--include-simulated", *where)
+    assert page.code == 0, page.err
+    assert page.out.startswith("2 arms (simulated) in")
+    cli("baselines", "predict", "--synthetic", "--arm", "D_index", "--split", "test", "--n", 20, *where)
+    mixed = cli("evaluate", "--include-simulated", *where)
+    assert mixed.code == 1
+    assert "predictions mix splits" in mixed.err

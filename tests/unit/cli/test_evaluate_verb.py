@@ -184,3 +184,25 @@ def test_yes_no_runs_alone_are_shown_with_cost_and_difference_and_the_report_cou
     assert "Brier less that of E_single" in page
     assert "Cost per item" in page
     assert (tmp_path / "results" / "report" / "tables" / "yes_no.csv").is_file()
+
+
+def test_other_questions_are_refused_and_other_truths_are_told(cli: Cli, tmp_path: Path, questions: Path) -> None:
+    for arm in ("E_single", "F_independent"):
+        assert cli("run-arm", "--arm", arm, "--questions", questions, "--project", tmp_path).code == 0
+    told = ("--include-simulated", "--questions", questions, "--project", tmp_path)
+    assert "first judged by" not in cli("evaluate", *told).out
+    assert "first judged by" not in cli("evaluate", *told).out
+    whole = questions.read_text()
+    questions.write_text(whole.replace("1234.5", "4321.5"))
+    for verb in ("evaluate", "report"):
+        shown = cli(verb, *told)
+        assert shown.code == 0
+        for arm in ("E_single", "F_independent"):
+            assert f"The truths of run {run_of(tmp_path, arm)} are not those it was first judged by" in shown.out
+    assert "not those it was first judged by" in (tmp_path / "results" / "report.html").read_text(encoding="utf-8")
+    questions.write_text(whole)
+    assert "first judged by" not in cli("evaluate", *told).out
+    questions.write_text(whole.replace("How much?", "How little?"))
+    refused = cli("evaluate", *told)
+    assert (refused.code, refused.out) == (1, "")
+    assert f"asks item q0 otherwise than run {run_of(tmp_path, 'E_single')} did; not the same: text" in refused.err
