@@ -17,6 +17,8 @@ from consilience.errors import ConfigError
 if TYPE_CHECKING:
     from consilience.experiments.planning import Pilot, Sight
 
+LEAST_SD, MOST_SD = 1e-100, 1e100
+"""Beyond these a square is no number any more."""
 EXAMPLE = "Example: consilience power --n 1140 --clusters 52 --sd 0.12 --rho 0.05"
 
 
@@ -94,8 +96,9 @@ def _told(  # noqa: PLR0913, PLR0917 - the numbers that take the place of runs
 
     if groups > items:
         raise ConfigError(f"{groups} clusters of {items} items", hint="Give at most as many clusters as items.")
+    _check_numbers(items / groups, sd=sd, rho=rho, run_sd=run_sd)
     lasting = sd**2 - 2 * run_sd**2
-    if sd <= 0 or run_sd < 0 or lasting < 0:
+    if lasting < 0:
         raise ConfigError(
             f"--sd {sd} of a difference is less than what two runs of --run-sd {run_sd} make",
             hint="--sd is of one run against one run, so it holds their variation.",
@@ -106,6 +109,35 @@ def _told(  # noqa: PLR0913, PLR0917 - the numbers that take the place of runs
     inflation = design_effect(mean_size=items / groups, rho=rho)
     se = averaged * math.sqrt(inflation / items)
     return sight(measure="mean loss", se=se, n_clusters=groups, alpha=alpha, power=wanted, effect=effect)
+
+
+def _check_numbers(per_cluster: float, *, sd: float, rho: float, run_sd: float) -> None:
+    """Raise where a number is none that differences could have.
+
+    Raises:
+        ConfigError: It is named.
+    """
+    if not LEAST_SD <= sd <= MOST_SD:
+        raise ConfigError(
+            f"--sd {sd:g} is no standard deviation of differences to plan with",
+            hint="Give a finite number above 0, in the unit of the loss, such as 0.12 for errors in shares.",
+        )
+    if not (run_sd == 0 or LEAST_SD <= run_sd <= MOST_SD):
+        raise ConfigError(
+            f"--run-sd {run_sd:g} is no standard deviation from run to run",
+            hint="Give 0 where runs do not vary, else a finite number above 0.",
+        )
+    if per_cluster == 1 and rho:
+        raise ConfigError(
+            f"--rho {rho:g} correlates items of one cluster, and every item is its own cluster",
+            hint="Give --clusters, fewer than --n, or leave --rho out.",
+        )
+    least = -1.0 if per_cluster == 1 else -1 / (per_cluster - 1)
+    if not max(least, -1.0) < rho <= 1:
+        raise ConfigError(
+            f"--rho {rho:g} is no correlation that {per_cluster:.3g} items of a cluster can all have with each other",
+            hint=f"It lies above {max(least, -1.0):.3g} and at most at 1.",
+        )
 
 
 def _show(

@@ -45,7 +45,7 @@ def power_of(*, delta: float, se: float, df: float, alpha: float = 0.05) -> floa
     critical = float(stdtrit(df, 1 - alpha / 2))
     above = 1 - float(nctdtr(df, away, critical))
     if math.isnan(above):  # SciPy loses its way at effects beyond 50, beside which a standard normal number is nothing
-        above = float(chdtr(df, df * (away / critical) ** 2))
+        above = float(chdtr(df, df * (away / critical) * (away / critical)))  # a power would overflow
     # The other tail is below P(z < -away), which is nothing from 7 on.
     return above + (float(nctdtr(df, away, -critical)) if away < 7 else 0.0)
 

@@ -11,6 +11,8 @@ import pytest
 from cli_cases import Cli, write_questions
 from consilience.inference.power import least_detectable, power_of
 
+BAD = (0.0, -1.0, math.inf, math.nan, 1e308, 1e-320)
+
 
 def test_numbers_alone_tell_the_least_difference(cli: Cli) -> None:
     done = cli("power", "--n", 1140, "--clusters", 57, "--sd", 0.12, "--rho", 0.05, "--effect", 0.02, "--json")
@@ -46,6 +48,13 @@ def test_a_person_reads_a_table_and_the_terms(cli: Cli) -> None:
         (("--n", 30, "--sd", 0.1, "--run-sd", 0.2), "--run-sd"),
         (("--n", 30, "--sd", 0.1, "--power", 1.5), "power 1.5"),
         (("_a", "--sd", 0.1), "either runs or numbers"),
+        *((("--n", 100, "--sd", sd), f"--sd {sd:g} is no standard deviation of differences") for sd in BAD),
+        (("--n", 100, "--sd", 0.1, "--run-sd", -1), "--run-sd -1 is no standard deviation from run to run"),
+        (("--n", 100, "--sd", 0.1, "--rho", -1), "every item is its own cluster"),
+        (("--n", 100, "--clusters", 50, "--sd", 0.1, "--rho", -1), "--rho -1 is no correlation that 2 items"),
+        (("--n", 100, "--clusters", 10, "--sd", 0.1, "--rho", -0.2), "It lies above -0.111"),
+        (("--n", 100, "--clusters", 10, "--sd", 0.1, "--rho", 1.1), "--rho 1.1 is no correlation"),
+        (("--n", 100, "--clusters", 10, "--sd", 0.1, "--rho", "nan"), "--rho nan is no correlation"),
     ],
 )
 def test_what_cannot_be_planned_is_said(arguments: tuple[object, ...], named: str, cli: Cli) -> None:
@@ -53,6 +62,11 @@ def test_what_cannot_be_planned_is_said(arguments: tuple[object, ...], named: st
     assert done.code in {1, 2}
     assert done.out == ""
     assert named in done.err
+
+
+def test_an_effect_beyond_all_measure_is_seen(cli: Cli) -> None:
+    done = cli("power", "--n", 100, "--sd", 0.1, "--effect", 1e300, "--json")
+    assert done.document["measures"][0]["power"] == 1.0
 
 
 @pytest.fixture(scope="module")
