@@ -20,6 +20,7 @@ from consilience.core.panel import seating_of
 from consilience.core.question import Kind
 from consilience.core.role import Role
 from consilience.core.showing import Seating
+from consilience.decisions.panel import DECISIONS
 from consilience.errors import ConfigError, PlanError
 from consilience.experiments.arms import Treatment, Treatments, treatment
 from consilience.experiments.feasible import check_members
@@ -42,7 +43,8 @@ PRICED = tuple(
     for name in ("long", "hard", "twice", "again", "last", "aloud")
 )
 """Roles with prices in view, so that a simulated one has something to say on every kind of question."""
-NEVER_EARLY = {"settled_change": 0.0, "consensus_gap": 0.0, "least_spread": 0.0}
+NEVER_EARLY = {"settled_change": 0.0, "consensus_gap": 0.0, "least_spread": 0.0, "passes": 0}
+
 """What makes a protocol stop early, set so that nothing does."""
 
 
@@ -196,7 +198,7 @@ def test_every_arm_can_be_planned_by_some_application(arm: str) -> None:
     kind = treatment(arm).make_protocol().kinds[0]
     plans: list[Plan] = []
     refused: list[str] = []
-    for application in (VALUATION, GENERAL, FORECASTING):
+    for application in (VALUATION, GENERAL, FORECASTING, DECISIONS):
         try:
             plans.append(planned_by(application, arm, kind))
         except (ConfigError, PlanError) as error:

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from consilience.aggregation.ballots import Ballot
+from consilience.aggregation.ballots import ballot_of
 from consilience.aggregation.distributions import DEFAULT_DISTRIBUTION_RULE, DISTRIBUTION_RULES, Pooled
 from consilience.aggregation.fitted import FittedRole
 from consilience.aggregation.numbers import DEFAULT_POINT_RULE, POINT_RULES
@@ -18,7 +18,7 @@ from consilience.aggregation.resolved import FittedProbabilities
 from consilience.aggregation.rows import MIXTURE_ROW, AggregateRow, aggregate_estimates
 from consilience.aggregation.stages import StagedProbability, blend, strict, supervised
 from consilience.aggregation.tallies import Tally
-from consilience.aggregation.votes import DEFAULT_VOTE_RULE, choice_rules
+from consilience.aggregation.votes import DEFAULT_VOTE_RULE, VOTE_RULES
 from consilience.core.answers import Answer, AnyAnswer, Choice, Distribution, Estimate, Probability
 from consilience.core.deliberation import Stages
 from consilience.core.question import Kind, Question
@@ -136,11 +136,8 @@ def _votes(question: Question, answers: Answers, fitted: FittedPanel) -> list[An
     """Return a row per rule for which more than half of the answers are ballots; only those that rank serve some."""
     del fitted
     options = tuple(option.id for option in question.options)
-    ballots = [
-        Ballot(seat, given.choice, given.confidence, given.ranking)
-        for seat, given in zip(_seats(answers), _of(answers, Choice), strict=True)
-    ]
-    rules = [rule for rule in choice_rules() if 2 * len(rule.split(ballots=ballots, options=options)[0]) > len(ballots)]
+    ballots = [ballot_of(seat, given) for seat, given in zip(_seats(answers), _of(answers, Choice), strict=True)]
+    rules = [rule for rule in VOTE_RULES if 2 * len(rule.split(ballots=ballots, options=options)[0]) > len(ballots)]
     made = [(rule.name, rule(ballots=ballots, options=options)) for rule in rules]
     return [
         AnswerRow(
@@ -248,7 +245,7 @@ def rule_names(kind: Kind, fitted: FittedPanel | None = None) -> list[str]:
         return [*POINT_RULES.names(), MIXTURE_ROW]
     if kind == "probability":
         return [rule.name for rule in ready_rules((fitted or UNFITTED).probabilities)]
-    return DISTRIBUTION_RULES.names() if kind == "distribution" else [rule.name for rule in choice_rules()]
+    return DISTRIBUTION_RULES.names() if kind == "distribution" else VOTE_RULES.names()
 
 
 def answer_columns(question: Question) -> list[str]:

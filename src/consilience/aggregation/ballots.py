@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from consilience.core.answers import Choice
+
 
 @dataclass(frozen=True)
 class Ballot:
@@ -61,3 +63,28 @@ def flaw(*, ballot: Ballot, options: Sequence[str]) -> str | None:
     if ballot.confidence is not None and not 0 <= ballot.confidence <= 1:
         return f"its confidence {ballot.confidence} does not lie in [0, 1]"
     return None
+
+
+def ballot_of(seat: str, said: Choice, *, own: str | None = None) -> Ballot:
+    """Return the ballot that a vote casts.
+
+    Where a seat may not vote for an option of its own, that option is taken out of ranking and approvals; a vote for it
+    goes to the next in the ranking, and without a ranking it is no ballot.
+
+    Args:
+        seat: Who voted.
+        said: The vote.
+        own: Id of the option that the seat may not vote for; None where it may vote for any.
+
+    Example:
+        >>> said = Choice(choice="x", confidence=0.9, rationale="", ranking=("x", "y", "z"), evidence_ids=(),
+        ...               reasoning_summary="", counterarguments=(), missing_data=())
+        >>> ballot_of("a", said, own="x").first, ballot_of("a", said, own="x").ranking
+        ('y', ('y', 'z'))
+    """
+    if own is None:
+        return Ballot(seat, said.choice, said.confidence, said.ranking, said.approvals)
+    ranking = None if said.ranking is None else tuple(option for option in said.ranking if option != own)
+    approvals = None if said.approvals is None else tuple(option for option in said.approvals if option != own)
+    choice = said.choice if said.choice != own else ranking[0] if ranking else None
+    return Ballot(seat, choice, said.confidence, ranking, approvals)

@@ -26,13 +26,3 @@ VOTE_RULES: Final[Registry[VoteRule]] = Registry(
 
 DEFAULT_VOTE_RULE: Final = "plurality"
 """The primary comparison, fixed beforehand."""
-
-
-def choice_rules() -> list[VoteRule]:
-    """Return the rules that read what a choice can carry: an option, a confidence, a ranking.
-
-    Example:
-        >>> [rule.name for rule in choice_rules()][:3]
-        ['plurality', 'majority', 'supermajority']
-    """
-    return [rule for rule in VOTE_RULES if rule.reads != "approvals"]

@@ -14,12 +14,12 @@ from typing import Final, Literal, ParamSpec, TypeVar
 
 import anyio
 
-from consilience.api.questions import Asked, Context, item_of
 from consilience.api.result import Result, result_of
 from consilience.core.answers import Answer
 from consilience.core.packet import Item
 from consilience.core.question import Kind
 from consilience.errors import ConfigError
+from consilience.experiments.asked import Asked, Context, item_of
 from consilience.experiments.casting import cast
 from consilience.experiments.fingerprint import run_facts
 from consilience.experiments.general import GENERAL

@@ -16,6 +16,7 @@ from consilience.cli import (
     baselines,
     calibrating,
     data,
+    deciding,
     demo,
     evaluating,
     exports,
@@ -60,6 +61,7 @@ app.command("report", epilog="Example: consilience report --include-simulated --
 )
 app.command("score", epilog=scoring.EXAMPLE)(scoring.score)
 app.command("forecast", epilog=forecasting.EXAMPLE)(forecasting.forecast)
+app.command("decide", epilog=deciding.EXAMPLE)(deciding.decide)
 app.command("backtest", epilog=backtesting.EXAMPLE)(backtesting.backtest)
 app.add_typer(tracing.app, name="trace", help="Everything behind one forecast: show a trace, import a founding one.")
 app.command("replay", epilog="Example: consilience replay _E_single-validation-0123456789")(runs.replay)

@@ -65,11 +65,11 @@ def ask(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
     Exit codes: 3 where a vote is tied, 4 where the spend cap ended it, 5 where too few members answered.
     """
     from consilience.api.asking import Terms, prepare  # noqa: PLC0415 - heavy
-    from consilience.api.questions import Asked, item_of, kind_named  # noqa: PLC0415 - the same
     from consilience.api.result import result_of  # noqa: PLC0415 - the same
     from consilience.cli.answered import parts_of  # noqa: PLC0415 - the same
     from consilience.cli.running import carry_out, now  # noqa: PLC0415 - the same
     from consilience.cli.settings import Flags, keys_and_urls, settle  # noqa: PLC0415 - the same
+    from consilience.experiments.asked import Asked, item_of, kind_named  # noqa: PLC0415 - the same
 
     place = place_of(context)
     if model is not None and committee is not None:

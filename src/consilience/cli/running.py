@@ -19,6 +19,7 @@ from consilience.cli.data import TOWN_SEED
 from consilience.cli.settings import Settings, keys_and_urls
 from consilience.cli.watch import interruptible, watching
 from consilience.core.packet import Item
+from consilience.decisions.panel import DECISIONS
 from consilience.errors import ConfigError, DataError, PlanError
 from consilience.experiments.arms import PLAIN, treatment
 from consilience.experiments.casting import cast
@@ -39,7 +40,7 @@ from consilience.valuation.sampling import draw_subsamples, select_items
 from consilience.valuation.schema import read_analytic
 from consilience.valuation.splits import read_splits
 
-APPLICATIONS: Mapping[str, Application] = {each.name: each for each in (VALUATION, GENERAL, FORECASTING)}
+APPLICATIONS: Mapping[str, Application] = {each.name: each for each in (VALUATION, GENERAL, FORECASTING, DECISIONS)}
 
 
 @dataclass(frozen=True)

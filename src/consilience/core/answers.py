@@ -134,13 +134,14 @@ def _risk(value: Any) -> Any:
 
 
 class Choice(Answer):
-    """A vote for one option, with an optional full ranking whose first is the choice."""
+    """A vote for one option, with an optional full ranking that begins with it, and the options that are acceptable."""
 
     choice: str
     confidence: float = Field(ge=0, le=1)
     rationale: str
     risks: tuple[Annotated[Risk, BeforeValidator(_risk)], ...] = ()
     ranking: tuple[str, ...] | None = None
+    approvals: tuple[str, ...] | None = None
 
 
 class Critique(Strict):

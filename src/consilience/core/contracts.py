@@ -236,5 +236,11 @@ def _check_choice(answer: Choice, question: Question) -> None:
             problems.append(f"answer.ranking: must name each of {', '.join(ids)} exactly once")
         elif answer.ranking[0] != answer.choice:
             problems.append("answer.ranking: its first option must be the choice")
+    if answer.approvals is not None:
+        approved = set(answer.approvals)
+        if len(approved) != len(answer.approvals) or not approved <= set(ids):
+            problems.append(f"answer.approvals: must name some of {', '.join(ids)}, each at most once")
+        elif answer.choice not in approved:
+            problems.append("answer.approvals: the choice must be among them")
     if problems:
         raise ContractError(problems)

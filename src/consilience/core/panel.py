@@ -108,16 +108,22 @@ def seating_of(seats: Sequence[Seat]) -> Seating:
     )
 
 
-def diversity_warnings(seats: Sequence[Seat], *, voters: bool = False, critical: bool = False) -> tuple[str, ...]:
-    """Return what makes these seats less than a panel; empty when nothing does.
+DiversityCode = Literal["copies", "axes", "few", "even"]
 
-    Members equal in role text, view, model and framing answer as one; fewer than two differing axes leave little to
-    disagree about; voters are odd and at least 3 (5 when the decision is critical).
+
+def diversity_problems(
+    seats: Sequence[Seat], *, voters: bool = False, critical: bool = False
+) -> tuple[tuple[DiversityCode, str], ...]:
+    """Return what makes these seats less than a panel, each with its name; empty when nothing does.
+
+    Members equal in role text, view, model and framing answer as one (``copies``); fewer than two differing axes leave
+    little to disagree about (``axes``); voters are at least 3, or 5 when the decision is critical (``few``), and odd
+    (``even``).
 
     Example:
         >>> role = Role(id="a", view=("all",), text="Judge.")
-        >>> diversity_warnings(seats_of([role, role], ["m", "m"]))[0]
-        'analyst_02 is a copy of analyst_01 (same role text, view, model and framing)'
+        >>> diversity_problems(seats_of([role, role], ["m", "m"]))[0]
+        ('copies', 'analyst_02 is a copy of analyst_01 (same role text, view, model and framing)')
     """
     axes: Mapping[str, list[object]] = {
         "role text": [seat.role.text_sha256 for seat in seats],
@@ -125,20 +131,31 @@ def diversity_warnings(seats: Sequence[Seat], *, voters: bool = False, critical:
         "model": [seat.model for seat in seats],
         "framing": [seat.role.framing for seat in seats],
     }
-    warnings: list[str] = []
+    found: list[tuple[DiversityCode, str]] = []
     first: dict[tuple[object, ...], str] = {}
     for seat, *key in zip(seats, *axes.values(), strict=True):
         twin = first.setdefault(tuple(key), seat.label)
         if twin != seat.label:
-            warnings.append(f"{seat.label} is a copy of {twin} (same role text, view, model and framing)")
+            found.append(("copies", f"{seat.label} is a copy of {twin} (same role text, view, model and framing)"))
     differing = [name for name, values in axes.items() if len(set(values)) > 1]
     if len(seats) > 1 and len(differing) < 2:
         named = differing[0] if differing else "nothing"
-        warnings.append(f"members differ in {named} only; at least two of {', '.join(axes)} should differ")
+        found.append(("axes", f"members differ in {named} only; at least two of {', '.join(axes)} should differ"))
     if voters:
         least = 5 if critical else 3
         if len(seats) < least:
-            warnings.append(f"{len(seats)} voters; at least {least} are needed")
+            found.append(("few", f"{len(seats)} voters; at least {least} are needed"))
         if len(seats) % 2 == 0:
-            warnings.append(f"{len(seats)} voters can tie; an odd number cannot in a yes/no vote")
-    return tuple(warnings)
+            found.append(("even", f"{len(seats)} voters can tie; an odd number cannot in a yes/no vote"))
+    return tuple(found)
+
+
+def diversity_warnings(seats: Sequence[Seat], *, voters: bool = False, critical: bool = False) -> tuple[str, ...]:
+    """Return what makes these seats less than a panel, in sentences; empty when nothing does.
+
+    Example:
+        >>> role = Role(id="a", view=("all",), text="Judge.")
+        >>> diversity_warnings(seats_of([role], ["m"]))
+        ()
+    """
+    return tuple(text for _, text in diversity_problems(seats, voters=voters, critical=critical))

@@ -10,7 +10,7 @@ from consilience.core.answers import AnyAnswer, CritiqueSet
 from consilience.core.deliberation import Table
 from consilience.core.turn import Turn
 
-Others = Literal["reasons", "numbers", "hidden"]
+Others = Literal["reasons", "numbers", "arguments", "hidden"]
 
 
 @dataclass(frozen=True)
@@ -27,13 +27,15 @@ class Shown:
 
     Attributes:
         table: Everybody's standings; the member's own answer is read from here too. None shows neither.
-        others: Of the others' rows: their numbers with their reasons, their numbers alone, or nothing at all.
+        others: Of the others' rows: their numbers with their reasons, their numbers alone, their reasons without any
+            verdict or confidence, or nothing at all.
         critiques: By author; a member is shown those addressed to it, the author hidden.
         flags: Verification flags on the member's own answer are shown, and it must address them.
         arguments: Advocates' arguments so far, in order.
         displaced: How far the others' answers are moved before they are shown, as a share (on the scale of the
             question: logarithms of positive quantities, log-odds of probabilities); the sign is drawn per member.
         whole_packet: The whole packet is shown, not only the member's own sections.
+        among: Option ids still in question, where a vote is to be settled; empty for all.
     """
 
     table: Table | None = None
@@ -43,6 +45,7 @@ class Shown:
     arguments: tuple[Argument, ...] = ()
     displaced: float = 0.0
     whole_packet: bool = False
+    among: tuple[str, ...] = ()
 
 
 NOTHING = Shown()

@@ -18,6 +18,7 @@ TurnKind = Literal[
     "argument",
     "judgement",
     "supervision",
+    "moderation",
 ]
 
 

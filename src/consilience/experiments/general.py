@@ -155,6 +155,7 @@ def _choice(mind: Mind) -> dict[str, Any]:
         "rationale": "[simulated] Random preferences of this analyst.",
         "risks": [],
         "ranking": ranking,
+        "approvals": ranking[: max(1, len(ranking) // 2)],
     }
 
 

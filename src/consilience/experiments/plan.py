@@ -231,6 +231,7 @@ class Choices:
             speak for themselves).
         caches: Simulated analysts count their tokens as if the vendor kept prefixes.
         answering: What decides how turns are taken in steps; None where every turn is one call.
+        protocol: ``{name: {parameter: value}}`` instead of the treatment's own; None keeps that.
         oracle: Simulated analysts have a private signal about the truth, so that the evaluation can be checked; for
             synthetic items only.
     """
@@ -250,6 +251,7 @@ class Choices:
     live: bool = False
     caches: bool = False
     answering: Mapping[str, Any] | None = None
+    protocol: Mapping[str, Mapping[str, Any]] | None = None
     oracle: bool = False
 
 
@@ -262,7 +264,8 @@ def make_plan(application: Application, items: Sequence[Item], choices: Choices,
     """
     declared = treatment(choices.arm)
     panel = choices.panel or declared.panel
-    declared = declared.model_copy(update={"panel": panel_name(panel)})
+    told = {} if choices.protocol is None else {"protocol": {key: dict(made) for key, made in choices.protocol.items()}}
+    declared = declared.model_copy(update={"panel": panel_name(panel), **told})
     protocol = declared.make_protocol(rounds=choices.rounds)
     check_items(items, protocol)
     roles = declared.views(application.roles_for(panel, choices.seed))

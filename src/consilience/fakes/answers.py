@@ -121,6 +121,7 @@ class _Drawing:
         if "ranking" in fields and "choice" in fields:
             options = fields["choice"].get("enum", self.facts.options)
             drawn["ranking"] = [drawn["choice"], *(option for option in options if option != drawn["choice"])]
+            drawn |= {"approvals": drawn["ranking"][:1]} if "approvals" in fields else {}
         return drawn
 
     def _array(self, items: Mapping[str, Any], path: str, name: str) -> list[Any]:

@@ -7,6 +7,7 @@ from consilience.protocols.base import Protocol
 from consilience.protocols.controls import Displaced, EvidenceOnly, PeersOnly, Reask
 from consilience.protocols.debate import Debate
 from consilience.protocols.delphi import Delphi
+from consilience.protocols.escalation import Escalation
 from consilience.protocols.independent import Independent
 from consilience.protocols.single import Single
 from consilience.protocols.skeptic import BlindedSkeptic
@@ -23,6 +24,7 @@ PROTOCOLS: Registry[type[Protocol]] = Registry(
         Delphi,
         Adversarial,
         Staged,
+        Escalation,
         Reask,
         PeersOnly,
         EvidenceOnly,

@@ -88,11 +88,11 @@ class Table:
 
     def to_markdown(self) -> str:
         """Return the table in Markdown with its caption below."""
-        head = [_markdown(column.label) for column in self.columns]
+        head = [markdown(column.label) for column in self.columns]
         rule = ["--:" if column.numeric else ":--" for column in self.columns]
-        body = [[_markdown(cell) for cell in row] for row in self.cells()]
+        body = [[markdown(cell) for cell in row] for row in self.cells()]
         lines = [f"| {' | '.join(row)} |" for row in (head, rule, *body)]
-        return "\n".join([*lines, "", _markdown(self.caption), ""])
+        return "\n".join([*lines, "", markdown(self.caption), ""])
 
     def to_html(self, *, breaking: bool = False) -> str:
         """Return a ``<table>``; every cell carries its heading in ``data-label``, for narrow screens.
@@ -239,7 +239,13 @@ def count(value: int | None) -> str:
     return "unknown" if value is None else f"{value:,}"
 
 
-def _markdown(text: str) -> str:
+def markdown(text: str) -> str:
+    r"""Return a text as Markdown prints it.
+
+    Example:
+        >>> markdown("a|b *c*")
+        'a\\|b \\*c\\*'
+    """
     for sign in ("\\", "|", "<", "`", "*"):
         text = text.replace(sign, f"\\{sign}")
     return text.replace("](", "]\\(")

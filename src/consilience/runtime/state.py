@@ -105,12 +105,17 @@ def _with_committee(
     said = [answer for _, answer in others]
     everybody = said if mine is None else [*said, mine]
     order = seeded_order(len(others), seed, question.id, turn.kind, turn.round, to.seat)
-    with_reasons = shown.others == "reasons"
+    with_reasons, verdicts = shown.others in {"reasons", "arguments"}, shown.others != "arguments"
     committee: dict[str, Any] = {
         "round": turn.round,
-        **(kind.leading(everybody, question) if everybody else {}),
+        **(kind.leading(everybody, question) if everybody and verdicts else {}),
+        **({"still_in_question": list(shown.among)} if shown.among else {}),
         "others": [
-            {"seat": label, **kind.row(answer), **({"reasoning": answer.reasoning_summary} if with_reasons else {})}
+            {
+                "seat": label,
+                **(kind.row(answer) if verdicts else {}),
+                **({"reasoning": answer.reasoning_summary} if with_reasons else {}),
+            }
             for label, answer in (others[index] for index in order)
         ],
     }

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from consilience.api.questions import MAX_CONTEXT_BYTES, MAX_DOCUMENT_BYTES, Asked, item_of, kind_named
 from consilience.core.answers import Estimate
 from consilience.core.packet import Item
 from consilience.errors import ConfigError, DataError
+from consilience.experiments.asked import MAX_CONTEXT_BYTES, MAX_DOCUMENT_BYTES, Asked, item_of, kind_named
 
 DAY = date(2026, 11, 1)
 

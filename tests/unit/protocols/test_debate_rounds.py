@@ -159,14 +159,21 @@ def test_every_protocol_carries_every_kind_it_declares(name: str, kind: Any) -> 
     assert all(row.answer is not None for row in (*deliberation.final, *deliberation.variants.values()))
     asked, planned = session.turns(), turns_of(protocol.plan(session.seating))
     assert Counter((seat, turn.kind) for seat, turn in asked) <= Counter((seat, turn.kind) for seat, turn in planned)
-    stops_early = hasattr(protocol, "settled_change") or hasattr(protocol, "consensus_gap")  # all say the same
+    stops_early = any(
+        hasattr(protocol, name) for name in ("settled_change", "consensus_gap", "full_share")
+    )  # all say the same
     assert (asked == planned) is not stops_early
 
 
 def test_most_protocols_serve_all_kinds() -> None:
     narrower = {name: PROTOCOLS[name].kinds for name in PROTOCOLS.names() if PROTOCOLS[name].kinds != ALL_KINDS}
     yes_no = ("probability",)
-    assert narrower == {"adversarial": yes_no, "staged": yes_no, "displaced": ("estimate", "probability")}
+    assert narrower == {
+        "adversarial": yes_no,
+        "staged": yes_no,
+        "displaced": ("estimate", "probability"),
+        "escalation": ("choice",),
+    }
 
 
 def test_a_moving_vote_is_not_settled() -> None:

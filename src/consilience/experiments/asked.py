@@ -48,6 +48,7 @@ class Asked:
         scale: For estimates: ``log`` for positive quantities such as prices, else ``linear``.
         lower: For estimates: smallest admissible value.
         upper: For estimates: largest admissible value.
+        descriptions: For distributions and choices: one per option, in their order, or none at all.
     """
 
     text: str
@@ -58,6 +59,7 @@ class Asked:
     scale: Literal["log", "linear"] = "linear"
     lower: float | None = None
     upper: float | None = None
+    descriptions: Sequence[str] = ()
 
 
 def item_of(asked: Asked, *, today: date) -> Item:
@@ -125,8 +127,9 @@ def _question(asked: Asked, kind: Kind) -> Question:
     for name, bound in (("lower", asked.lower), ("upper", asked.upper)):
         if bound is not None and not math.isfinite(bound):
             raise ConfigError(f"{name} is {bound}", hint="Give a finite number, or leave it out.")
-    options = _options(asked.options, kind)
+    options = _options(asked.options, kind, asked.descriptions)
     told = {"text": asked.text, "kind": kind, "unit": asked.unit, "options": list(asked.options)}
+    told |= {"descriptions": list(asked.descriptions)} if asked.descriptions else {}
     bounds = {"scale": asked.scale, "lower": asked.lower, "upper": asked.upper}
     try:
         return Question(
@@ -143,7 +146,7 @@ def _question(asked: Asked, kind: Kind) -> Question:
         raise ConfigError(f"the question cannot be asked: {reason(error)}", hint="Mend it and ask again.") from error
 
 
-def _options(labels: Sequence[str], kind: Kind) -> tuple[Option, ...]:
+def _options(labels: Sequence[str], kind: Kind, descriptions: Sequence[str]) -> tuple[Option, ...]:
     """Return the options with ids that depend on nothing but their place, so that no label is ever an id."""
     if kind in {"estimate", "probability"}:
         if labels:
@@ -163,8 +166,14 @@ def _options(labels: Sequence[str], kind: Kind) -> tuple[Option, ...]:
             raise ConfigError(
                 f'options {before} and {number} are both "{plain}"', hint="Give every option its own label."
             )
+    told = list(descriptions) or [""] * len(labels)
+    if len(told) != len(labels):
+        raise ConfigError(f"{len(told)} descriptions of {len(labels)} options", hint="Describe every option, or none.")
     try:
-        return tuple(Option(id=f"o{number}", label=label) for number, label in enumerate(labels, start=1))
+        return tuple(
+            Option(id=f"o{number}", label=label, description=text)
+            for number, (label, text) in enumerate(zip(labels, told, strict=True), start=1)
+        )
     except ValidationError as error:
         raise ConfigError(f"an option cannot be shown: {reason(error)}", hint="Write it as plain text.") from error
 

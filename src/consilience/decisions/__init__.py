@@ -1,0 +1,1 @@
+"""Decisions: votes that escalate, dissent that is kept, and what became of them."""
