@@ -180,6 +180,22 @@ def _terms(
     )
 
 
+def plain_terms(place: Place, *, seed: int) -> DecisionTerms:
+    """Return how a simulated panel decides without a cap."""
+    return _terms(
+        place,
+        model=None,
+        tier=None,
+        max_spend_usd=None,
+        seed=seed,
+        live=False,
+        retry_failed=False,
+        anyway=False,
+        allow=(),
+        run_id=None,
+    )
+
+
 def decided(place: Place, case: Case, terms: DecisionTerms) -> tuple[DecisionResult, list[Path]]:
     """Carry a decision out, and write it as JSON, Markdown and a page.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from consilience.cli.console import note, show
+from consilience.cli.console import counted, note, show
 from consilience.cli.place import Json, Place, place_of
 
 if TYPE_CHECKING:
@@ -24,6 +24,13 @@ SINGLE, PRICED_AS = "J_single_matched", "G_debate"
 """The single agent that is given the money of an arm; differences are taken from it."""
 ASKED = "alder-01"
 """The question of the demonstration corpus that is forecast."""
+DECISION = {
+    "question": "Should the town reassess all homes this year?",
+    "options": ["reassess now", "reassess a sample first", "wait a year"],
+    "context": ["The last assessment is six years old; appeals rose by 40% last year; the budget covers one tenth."],
+    "full_share": 0.6,
+    "safety_order": ["wait a year", "reassess a sample first", "reassess now"],
+}
 SEED = 2026
 N = 24
 
@@ -70,7 +77,7 @@ def demo(context: typer.Context, as_json: Json = False) -> None:
     found = evaluated(place, list(runs.values()), include_simulated=True, baseline=f"{SINGLE}.{match.label}")
     path, folder = place.root / "report.html", place.project.runs / runs[PRICED_AS]
     write_page(place, found, path, title="Consilience demo")
-    foreseen = _forecast(place)
+    foreseen, voted = _forecast(place), _decide(place)
     show(
         {
             "simulated": True,
@@ -79,10 +86,12 @@ def demo(context: typer.Context, as_json: Json = False) -> None:
             "arms": record(found.evaluation),
             "warnings": list(found.evaluation.warnings),
             "forecast": foreseen.record,
+            "decision": voted.record,
         },
         *shown(main_table(found.evaluation)),
         "",
         *foreseen.told,
+        *voted.told,
         "",
         "Everything above is simulated: the sales are made up and no real model spoke. Costs are what the same tokens "
         "cost at list price.",
@@ -95,19 +104,20 @@ def demo(context: typer.Context, as_json: Json = False) -> None:
         f"  the same without a call   consilience --project {place.root} replay {runs[PRICED_AS]}",
         f"  what it cost, by role     consilience --project {place.root} ledger {runs[PRICED_AS]} --by role",
         f"  what a forecast rests on  consilience trace show {foreseen.record['trace']}",
+        f"  how a decision was made   {voted.record['page']}",
         as_json=as_json,
     )
 
 
 @dataclass(frozen=True)
-class _Foreseen:
-    """One forecast of the demonstration: as JSON values, and in lines."""
+class _Told:
+    """One answer of the demonstration: as JSON values, and in lines."""
 
     record: dict[str, Any]
     told: list[str]
 
 
-def _forecast(place: Place) -> _Foreseen:
+def _forecast(place: Place) -> _Told:
     """Forecast one question of the demonstration's corpus by a panel of research agents."""
     from consilience.cli import researching  # noqa: PLC0415 - heavy below
     from consilience.cli.forecasting import headline  # noqa: PLC0415 - the same
@@ -131,7 +141,25 @@ def _forecast(place: Place) -> _Foreseen:
         f"One probability (simulated): {asked.text}",
         f"  {headline(trace.final)}; {len(trace.agents)} agents, {found} results dated before the cutoff",
     ]
-    return _Foreseen(record, told)
+    return _Told(record, told)
+
+
+def _decide(place: Place) -> _Told:
+    """Put one small decision to a panel of voters."""
+    from consilience.cli.deciding import decided, plain_terms  # noqa: PLC0415 - heavy below
+    from consilience.decisions.case import Case  # noqa: PLC0415 - the same
+    from consilience.decisions.sheet import headline  # noqa: PLC0415 - the same
+
+    case = Case.model_validate(DECISION)
+    result, files = decided(place, case, plain_terms(place, seed=SEED))
+    behind, cast = result.heads
+    page = next(path for path in files if path.suffix == ".html")
+    record = {"question": case.question, "outcome": result.outcome, "winner": result.winner, "page": str(page)}
+    told = [
+        f"One decision (simulated): {case.question}",
+        f"  {headline(result)}; {behind} of {cast} ballots, {counted(len(result.minority), 'dissenter')}",
+    ]
+    return _Told(record, told)
 
 
 def _run_id(plan: Plan, catalogue: Catalogue, *, root: Path) -> str:

@@ -73,7 +73,7 @@ def _outcome(result: DecisionResult) -> Section:
     if result.margin is not None and result.winner is not None:
         told = result.margin.switches
         least = f"at least {result.margin.at_least}" if told is None else str(told)
-        lines.append(f"So many voters would have had to vote otherwise for another result: {least}.")
+        lines.append(f"Margin: for another result {least} of the voters would have had to vote otherwise.")
     lines += [f"A person should look at this: {why}." for why in result.review]
     need = result.necessity
     lines.append(f"Was a panel justified? {need['why']}")
