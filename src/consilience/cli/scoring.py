@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime
 from pathlib import Path
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from consilience.inference.intervals import DifferenceInterval
     from consilience.scoring.calibration import Reliability
 
+LONGEST, _KEPT = 60, 40
+"""Characters of a name in a table, and of one that is longer."""
+_MARKS = {"at_bound": "(at its bound)", "smoothed_targets": "(smoothed targets)"}
 EXAMPLE = "Example: consilience score --forecasts forecasts.csv --outcomes outcomes.csv --aggregate mean,geometric_odds"
 
 
@@ -33,7 +37,9 @@ def score(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
     columns: Annotated[
         list[str] | None, typer.Option(metavar="NAME=COLUMN", help="What a file calls a column; may be repeated.")
     ] = None,
-    forecasters: Annotated[str | None, typer.Option(help="Whom to score, comma-separated; otherwise all.")] = None,
+    forecasters: Annotated[
+        str | None, typer.Option(help='Whom, comma-separated ("Smith, J" in quotes); otherwise all.')
+    ] = None,
     aggregate: Annotated[
         str | None,
         typer.Option(help="Pools of them by rule, comma-separated; extremized_in_sample shows what hindsight gains."),
@@ -77,22 +83,25 @@ def score(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
 
 def signs(found: ScoreTable) -> list[str | Grid]:
     """Return what in scores should not be believed, and what to know before reading them."""
-    flagged = [f"{one.name}: {_flags(one)}" for one in found.entrants if one.flags]
+    flagged = [f"{shortened(one.name)}: {_flags(one)}" for one in found.entrants if one.flags]
     told: list[str | Grid] = ["", "Signs to look into", *flagged] if flagged else []
     return [*told, *(["", *found.warnings] if found.warnings else [])]
 
 
 def _listed(text: str | None) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(part.strip() for part in (text or "").split(",") if part.strip()))
+    """Return names parted by commas; one that holds a comma stands in double quotes."""
+    parts = next(csv.reader([text or ""], skipinitialspace=True), [])
+    return tuple(dict.fromkeys(part.strip() for part in parts if part.strip()))
 
 
 def _mapping(pairs: list[str] | tuple[()]) -> dict[str, str]:
-    found = {}
+    found: dict[str, str] = {}
     for pair in pairs:
         name, sign, column = pair.partition("=")
         if not (name and sign and column):
             raise ConfigError(f'--columns: "{pair}" is no NAME=COLUMN', hint="Such as --columns probability=p_yes.")
-        found[name] = column
+        if found.setdefault(name, column) != column:
+            raise ConfigError(f"--columns: {name} is both {found[name]} and {column}", hint="Give it once.")
     return found
 
 
@@ -126,13 +135,13 @@ def entrants_grid(entrants: tuple[Entrant, ...]) -> Grid:
         errors = one.calibration
         rows.append(
             (
-                one.name,
+                shortened(one.name),
                 one.sort,
                 str(one.n),
                 f"{one.brier.point:.4f}",
                 _interval(one.brier),
-                f"{errors.mcb.value:.4f} ({errors.mcb.null:.4f})",
-                f"{one.corp.dsc:.4f}",
+                f"{unsigned(f'{errors.mcb.value:.4f}')} ({errors.mcb.null:.4f})",
+                unsigned(f"{one.corp.dsc:.4f}"),
                 f"{one.log_score:.3f}{f' ({one.n_clipped} clipped)' if one.n_clipped else ''}",
                 f"{errors.ece.value:.3f} ({errors.ece.null:.3f})",
                 f"{one.sharpness:.3f}",
@@ -147,13 +156,13 @@ def entrants_grid(entrants: tuple[Entrant, ...]) -> Grid:
 
 def _common(common: Common) -> list[str | Grid]:
     rows = tuple(
-        (row.name, row.sort, f"{row.brier:.4f}", f"{row.change.point:+.4f}", _interval(row.change))
+        (shortened(row.name), row.sort, f"{row.brier:.4f}", signed(row.change.point), _interval(row.change))
         for row in common.rows
     )
     told = f"On the {counted(common.n, 'target')} that all answered ({counted(common.n_questions, 'question')}): "
     told += f"mean of individuals {common.mean_of_individuals:.4f}"
     if common.error_correlation is not None:
-        told += f", correlation of errors {common.error_correlation:.2f}"
+        told += f", correlation of errors {unsigned(f'{common.error_correlation:.2f}')}"
     return [told, Grid(("name", "sort", "Brier", "less mean of individuals", "95 %"), rows, words=2)]
 
 
@@ -166,9 +175,9 @@ def _fit(fit: TimeFit) -> list[str | Grid]:
         if isinstance(made, Undefined):
             rows.append((f"{name} (undefined: {made.reason})", "–", "–", "–", "–", "no"))
             continue
-        numbers = " ".join(f"{x:.3f}" for x in made.parameters)
+        numbers = " ".join([*(f"{x:.3f}" for x in made.parameters), *(_MARKS[flag] for flag in made.flags)])
         helps = "yes" if made.helps else "no"
-        rows.append((name, numbers, f"{made.brier:.4f}", f"{made.change.point:+.4f}", _interval(made.change), helps))
+        rows.append((name, numbers, f"{made.brier:.4f}", signed(made.change.point), _interval(made.change), helps))
     lines: list[str | Grid] = [told, Grid(("map", "fitted", "Brier", "change", "95 %", "helps"), tuple(rows), words=1)]
     if fit.unresolved_then:
         lines.append(f"{fit.unresolved_then} of those fitted on are dated {fit.before} or later: not known then")
@@ -183,6 +192,7 @@ def _flags(one: Entrant) -> str:
         "copies_price": "copies the price (r = {:.4f})",
         "far_below_peers": "Brier at most {:.2f} of most others': did it know the outcomes?",
         "leak": "leak: {:.0%} beyond .01 and .99",
+        "at_bound": "its exponent {:.3g} is at the bound of what is tried, so that the best one may lie beyond",
     }
     return "; ".join(told[name].format(number) for name, number in one.flags.items())
 
@@ -191,11 +201,45 @@ def _interval(made: DifferenceInterval) -> str:
     if made.low is None or made.high is None:
         return "–"
     few = " (few)" if made.flags and made.flags != ("identical",) else ""
-    return f"{made.low:.4f} to {made.high:.4f}{few}"
+    return f"{_plain(made.low)} to {_plain(made.high)}{few}"
+
+
+def _plain(value: float) -> str:
+    return signed(value).removeprefix("+")
+
+
+def signed(value: float) -> str:
+    """Return a difference with its sign and four digits; what rounds to 0 has no sign.
+
+    Example:
+        >>> signed(-0.00001), signed(0.25), signed(-0.25)
+        ('0.0000', '+0.2500', '-0.2500')
+    """
+    return unsigned(f"{value:+.4f}")
+
+
+def unsigned(text: str) -> str:
+    """Return a number's text, without its sign where only zeros are left of it.
+
+    Example:
+        >>> unsigned("-0.0%"), unsigned("-0.1%")
+        ('0.0%', '-0.1%')
+    """
+    return text if text.strip("+-0.%") else text.lstrip("+-")
+
+
+def shortened(name: str) -> str:
+    """Return a name as a table shows it: of one that is too long the start, and how long it is; JSON has all of it.
+
+    Example:
+        >>> shortened("analyst"), shortened("x" * 100_000)
+        ('analyst', 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx… (100,000 characters)')
+    """
+    return name if len(name) <= LONGEST else f"{name[:_KEPT]}… ({len(name):,} characters)"
 
 
 def _number(value: float | Undefined, form: str) -> str:
-    return "–" if isinstance(value, Undefined) else format(value, form)
+    return "–" if isinstance(value, Undefined) else unsigned(format(value, form))
 
 
 def _write_curves(path: Path, curves: dict[str, Reliability]) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -34,6 +36,8 @@ COLUMNS: Final = tuple(dict.fromkeys((*FORECAST_COLUMNS, *OUTCOME_COLUMNS)))
 _NEEDED: Final = ({"question", "forecaster", "probability"}, {"question", "outcome"})
 _ROW: Final = "__row"
 _KEY: Final = ["question", "target"]
+_ZONED: Final = re.compile(r"\d{2}:?\d{2}.*(?:Z|[+-]\d{2}(?::?\d{2})?)$")
+"""How texts end that name an hour and its zone."""
 _TRUE, _FALSE = ("true", "1", "1.0", "yes"), ("false", "0", "0.0", "no")
 
 
@@ -98,10 +102,7 @@ def read_forecasts(
         if name not in COLUMNS:
             raise ConfigError(f'--columns: unknown name "{name}"', hint=nearest(name, COLUMNS))
     raw_said, raw_told = _read(forecasts), _read(outcomes)
-    for column in chosen.values():
-        if column not in raw_said.columns and column not in raw_told.columns:
-            known = {*raw_said.columns, *raw_told.columns} - {_ROW}
-            raise ConfigError(f'--columns: no table has a column "{column}"', hint=nearest(column, known))
+    _refuse_absent(chosen, {forecasts: raw_said, outcomes: raw_told})
     said = _named(raw_said, FORECAST_COLUMNS, _NEEDED[0], chosen, forecasts)
     told = _named(raw_told, OUTCOME_COLUMNS, _NEEDED[1], chosen, outcomes)
     said, told = _keyed(said, forecasts), _keyed(told, outcomes)
@@ -116,6 +117,19 @@ def read_forecasts(
     _refuse_twice(told, _KEY, outcomes)
     _refuse_twice(said, [*_KEY, "as_of", "forecaster"], forecasts)
     return _joined(said, told, forecasts, outcomes)
+
+
+def _refuse_absent(chosen: Mapping[str, str], frames: Mapping[Path, pl.DataFrame]) -> None:
+    """Raise where a chosen column is in no file that is read for its name: another one would be read in silence."""
+    for name, column in chosen.items():
+        of = (FORECAST_COLUMNS, OUTCOME_COLUMNS)
+        read = {path: frame for (path, frame), names in zip(frames.items(), of, strict=True) if name in names}
+        if all(column not in frame.columns for frame in read.values()):
+            known = {one for frame in read.values() for one in frame.columns} - {_ROW}
+            where = " and ".join(path.name for path in read)
+            raise ConfigError(
+                f'--columns: no column "{column}" in {where}, where {name} is read', hint=nearest(column, known)
+            )
 
 
 def _joined(said: pl.DataFrame, told: pl.DataFrame, forecasts: Path, outcomes: Path) -> ForecastTable:
@@ -199,6 +213,12 @@ def _named(
         candidates = (chosen.get(name), ALIASES.get(name), name)
         column = next((one for one in candidates if one is not None and one in frame.columns), None)
         if column is not None:
+            kind = frame.schema[column]
+            if kind.is_nested() or kind in {pl.Binary(), pl.Object()}:
+                raise DataError(
+                    f'{path.name}, column "{column}": it holds {kind}, and {name} is one value a row',
+                    hint="Give one text or number per cell.",
+                )
             found.append(pl.col(column).alias(name))
         elif name in needed:
             there = [one for one in frame.columns if one != _ROW]
@@ -216,7 +236,39 @@ def _keyed(frame: pl.DataFrame, path: Path) -> pl.DataFrame:
             row = frame.filter(pl.col(name).is_null())[_ROW][0]
             raise DataError(f"{path.name}, row {row}: no {name}", hint="Every row needs one.")
     texts = [name for name in ("question", "target", "forecaster", "as_of") if name in frame.columns]
-    return frame.with_columns(pl.col(name).cast(pl.String).fill_null("") for name in texts)
+    frame = frame.with_columns(pl.col(name).cast(pl.String).fill_null("") for name in texts)
+    for name in texts:
+        bare = frame[name].str.strip_chars()
+        bad = ((bare == "") & (name in {"question", "forecaster"})) | (bare != frame[name])
+        if bad.any():
+            row = int(bad.arg_true()[0])
+            told = f"{frame[name][row]!r:.40} is no {name}" if bare[row] == "" else f"{frame[name][row]!r:.40}"
+            raise DataError(
+                f'{path.name}, row {frame[_ROW][row]}, column "{name}": {told}',
+                hint="Every row needs one, without blanks around it: they would make two names of one.",
+            )
+    moments = [name for name in ("target", "as_of") if name in frame.columns]
+    return frame.with_columns(_universal(frame[name]) for name in moments)
+
+
+def moment(text: str) -> datetime | None:
+    """Return the instant that a text names, in UTC where no zone is told, at midnight where only a day is; else None.
+
+    Example:
+        >>> moment("2025-04-01T00:30:00+02:00").isoformat(), moment("2025-04-01").isoformat(), moment("soon")
+        ('2025-03-31T22:30:00+00:00', '2025-04-01T00:00:00+00:00', None)
+    """
+    try:
+        found = datetime.fromisoformat(text)
+        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _universal(texts: pl.Series) -> pl.Series:
+    """Return texts of which those that name an instant in a zone are written in UTC: one instant is one text."""
+    zoned = {text: at for text in texts.unique() if _ZONED.search(text) and (at := moment(text)) is not None}
+    return texts.replace({text: at.isoformat() for text, at in zoned.items()}) if zoned else texts
 
 
 def _probability(frame: pl.DataFrame, name: str, path: Path) -> pl.Series:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import UTC, date, datetime
 from functools import lru_cache
 from typing import Final, Literal
 
@@ -12,10 +12,10 @@ import numpy as np
 
 from consilience.aggregation.odds import clipped, expit, logit
 from consilience.aggregation.probabilities import PROBABILITY_RULES
-from consilience.aggregation.recalibration import newton_logistic
+from consilience.aggregation.recalibration import fit_platt
 from consilience.core.undefined import Undefined
 from consilience.errors import ConfigError, DataError
-from consilience.experiments.forecast_table import ForecastTable
+from consilience.experiments.forecast_table import ForecastTable, moment
 from consilience.inference.bootstrap import Counts, Labels, analysis_rng, bootstrap_means, cluster_weights
 from consilience.inference.intervals import DifferenceInterval, difference_interval
 from consilience.registry import nearest
@@ -28,6 +28,8 @@ FITTED_POOL: Final = "geometric_odds"
 N_RESAMPLES: Final = 10_000
 _SEED: Final = 0
 _EXPONENTS: Final = (0.05, 20.0)
+_NEAR: Final = 1e-4
+AT_BOUND: Final = "at_bound"
 
 
 def rule_names(asked: Sequence[str]) -> tuple[str, ...]:
@@ -65,17 +67,37 @@ def fit_exponent(*, logits: FloatArray, outcomes: FloatArray) -> float:
     return float(minimize_scalar(loss, bounds=_EXPONENTS, method="bounded", options=options).x)
 
 
+def at_bound(exponent: float) -> bool:
+    """Return whether an exponent is as small or large as it may be: the best one may lie beyond.
+
+    Example:
+        >>> at_bound(19.999999), at_bound(1.2)
+        (True, False)
+    """
+    low, high = _EXPONENTS
+    return not low * (1 + _NEAR) < exponent < high * (1 - _NEAR)
+
+
+def in_sample_exponent(table: ForecastTable, items: BoolArray) -> float:
+    """Return the exponent that `EXTREMIZED` uses."""
+    chosen, rule = table.probability[items], PROBABILITY_RULES[FITTED_POOL]
+    values = np.array([rule(probabilities=row, seats=table.names).value for row in chosen])
+    return fit_exponent(logits=_logits(values), outcomes=table.outcome[items])
+
+
 @dataclass(frozen=True)
 class FittedMap:
     """A map of a pool, fitted on one part of the items and judged on the other.
 
     Attributes:
         name: ``extremized``: odds to a power, by Brier score; ``platt``: intercept and slope of log-odds, by maximum
-            likelihood, without smoothed targets.
+            likelihood, and where that has no optimum (a threshold tells outcomes apart) by Platt's smoothed targets.
         parameters: ``(exponent,)`` or ``(intercept, slope)``.
         brier: On the items it was not fitted on.
         change: Its Brier score less that of the pool as it was, by question; below 0 it helped.
         helps: Whether the interval of the change lies below 0; otherwise the map is not to be used.
+        flags: ``at_bound``: the exponent is as small or large as it may be, so that the best one is unknown;
+            ``smoothed_targets``.
     """
 
     name: str
@@ -83,6 +105,7 @@ class FittedMap:
     brier: float
     change: DifferenceInterval
     helps: bool
+    flags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -111,12 +134,13 @@ class TimeFit:
 
 
 def time_fits(table: ForecastTable, items: BoolArray, before: date) -> tuple[TimeFit, TimeFit]:
-    """Return the maps fitted on forecasts before a date and judged from it on, and the reverse.
+    """Return the maps fitted on forecasts before a date (0:00 UTC) and judged from it on, and the reverse.
 
     Raises:
         DataError: An item has no date of forecast, or one side of the date is empty.
     """
-    early = np.array([_day(text) < before for text in table.as_of[items]], dtype=bool)
+    start = datetime(before.year, before.month, before.day, tzinfo=UTC)
+    early = np.array([_moment(text) < start for text in table.as_of[items]], dtype=bool)
     if early.all() or not early.any():
         raise DataError(
             f"all forecasts that count lie {'before' if early.all() else 'at or after'} {before}",
@@ -131,25 +155,30 @@ def _fit(table: ForecastTable, items: BoolArray, pool: FloatArray, fitted: BoolA
     logits, y, questions = _logits(pool), table.outcome[items], table.question[items]
     plain = brier(p=pool[~fitted], y=y[~fitted])
 
-    def extremized() -> tuple[float, ...]:
-        return (fit_exponent(logits=logits[fitted], outcomes=y[fitted]),)
+    def extremized() -> tuple[tuple[float, ...], tuple[str, ...]]:
+        exponent = fit_exponent(logits=logits[fitted], outcomes=y[fitted])
+        return (exponent,), (AT_BOUND,) if at_bound(exponent) else ()
 
-    def platt() -> tuple[float, ...]:
-        columns = np.column_stack([np.ones(int(fitted.sum())), logits[fitted]])
-        return tuple(newton_logistic(features=columns, targets=y[fitted]).tolist())
-
-    def judged(name: str, fit: Callable[[], tuple[float, ...]]) -> FittedMap | Undefined:
+    def platt() -> tuple[tuple[float, ...], tuple[str, ...]]:
+        scores, outcomes = logits[fitted], y[fitted]
         try:
-            parameters = fit()
+            return fit_platt(scores=scores, outcomes=outcomes, smoothed=False), ()
+        except DataError:
+            return fit_platt(scores=scores, outcomes=outcomes), ("smoothed_targets",)
+
+    def judged(name: str, fit: Callable[[], tuple[tuple[float, ...], tuple[str, ...]]]) -> FittedMap | Undefined:
+        try:
+            parameters, flags = fit()
         except DataError as error:
             return Undefined(error.message)
         intercept, slope = (0.0, *parameters)[-2:]
         made = brier(p=_shares(intercept + slope * logits[~fitted]), y=y[~fitted])
         change = clustered_mean(made - plain, questions[~fitted])
         helps = change.high is not None and change.high < 0
-        return FittedMap(name, parameters, float(made.mean()), change, helps)
+        return FittedMap(name, parameters, float(made.mean()), change, helps, flags)
 
-    late = [text for text in table.target[items][fitted] if (day := _maybe_day(text)) is not None and day >= before]
+    start = datetime(before.year, before.month, before.day, tzinfo=UTC)
+    late = [text for text in table.target[items][fitted] if (at := moment(text)) is not None and at >= start]
     return TimeFit(
         direction="forward",
         before=before,
@@ -184,15 +213,8 @@ def _shares(x: FloatArray) -> FloatArray:
     return np.array([expit(one) for one in x.tolist()])
 
 
-def _maybe_day(text: str) -> date | None:
-    try:
-        return date.fromisoformat(text[:10])
-    except ValueError:
-        return None
-
-
-def _day(text: str) -> date:
-    found = _maybe_day(text)
+def _moment(text: str) -> datetime:
+    found = moment(text)
     if found is None:
         raise DataError(
             f'"{text}" is no date of a forecast', hint="A time-forward fit needs as_of, written YYYY-MM-DD."

@@ -14,7 +14,17 @@ from consilience.core.undefined import Undefined
 from consilience.errors import DataError
 from consilience.experiments.forecast_table import ForecastTable
 from consilience.experiments.score_flags import LEAST, flags_of
-from consilience.experiments.score_pools import TimeFit, clustered_mean, pool_items, rule_names, time_fits
+from consilience.experiments.score_pools import (
+    AT_BOUND,
+    EXTREMIZED,
+    TimeFit,
+    at_bound,
+    clustered_mean,
+    in_sample_exponent,
+    pool_items,
+    rule_names,
+    time_fits,
+)
 from consilience.inference.bootstrap import analysis_rng
 from consilience.inference.intervals import DifferenceInterval
 from consilience.scoring.calibration import Calibration, Reliability, calibration, reliability
@@ -46,7 +56,7 @@ class Entrant:
     """A forecaster, a pool or the market price, scored on the items it answered.
 
     Attributes:
-        name: Of the forecaster, or the rule of the pool.
+        name: Of the forecaster, or the rule of the pool, with its sort where a forecaster has the same name.
         sort: What it is.
         n: Items it answered.
         missing: Resolved items it did not.
@@ -64,7 +74,8 @@ class Entrant:
         skill_market: Brier skill against the market price, on the items that have one.
         n_market: How many those are.
         skill_base_rate: Brier skill against always saying the share of yes of the same items, known only afterwards.
-        flags: What should not be believed, each with the number behind it: see `flags_of`.
+        flags: What should not be believed, each with the number behind it: see `flags_of`; of a pool ``at_bound``, its
+            exponent.
     """
 
     name: str
@@ -175,7 +186,8 @@ def score_table(table: ForecastTable, *, rules: Sequence[str] = (), fit_before: 
     shared: BoolArray = np.asarray(table.present.all(axis=1))
     if (names or fit_before is not None) and not shared.any():
         raise DataError("no target was answered by every forecaster", hint=_fewest(table))
-    pools = {name: pool_items(table, shared, name) for name in names}
+    pools = {apart(name, "pool", table.names): pool_items(table, shared, name) for name in names}
+    bound = _bound(table, shared) if EXTREMIZED in names else {}
     flags = flags_of(table)
     logs = _logs(table)
     found: list[Entrant] = []
@@ -186,11 +198,16 @@ def score_table(table: ForecastTable, *, rules: Sequence[str] = (), fit_before: 
             p = table.probability[there, at]
             found.append(_entrant(table, name, "forecaster", there, p, flags=flags[name], peer=peer))
     alone = Undefined("pools are no peers")
-    found += [_entrant(table, name, "pool", shared, p, flags={}, peer=alone) for name, p in pools.items()]
+    found += [
+        _entrant(table, name, "pool", shared, p, flags=bound if name.startswith(EXTREMIZED) else {}, peer=alone)
+        for name, p in pools.items()
+    ]
     if table.priced.any():
         price = table.price[table.priced]
         market = Undefined("the market is no peer")
-        found.append(_entrant(table, MARKET, "market", table.priced, price, flags={}, peer=market))
+        found.append(
+            _entrant(table, apart(MARKET, "market", table.names), "market", table.priced, price, flags={}, peer=market)
+        )
     order = {"forecaster": 0, "pool": 1, "market": 2}
     return ScoreTable(
         n_items=table.outcome.size,
@@ -219,11 +236,28 @@ def reliabilities(table: ForecastTable, *, rules: Sequence[str] = ()) -> dict[st
         raise DataError("no target was answered by every forecaster", hint=_fewest(table))
     every = {name: (table.present[:, at], table.probability[:, at]) for at, name in enumerate(table.names)}
     said = {name: (there, p[there]) for name, (there, p) in every.items() if there.any()}
-    said |= {name: (shared, pool_items(table, shared, name)) for name in rule_names(rules)}
+    said |= {apart(name, "pool", table.names): (shared, pool_items(table, shared, name)) for name in rule_names(rules)}
     return {
         name: reliability(p=p, y=table.outcome[there], rng=analysis_rng(seed=_SEED, analysis="reliability"))
         for name, (there, p) in said.items()
     }
+
+
+def apart(name: str, sort: Sort, names: Sequence[str]) -> str:
+    """Return the name of a pool or of the market, which says what it is where a forecaster has the same name.
+
+    Example:
+        >>> apart("mean", "pool", ("x", "mean")), apart("mean", "pool", ("x",))
+        ('mean (pool)', 'mean')
+    """
+    while name in names:
+        name = f"{name} ({sort})"
+    return name
+
+
+def _bound(table: ForecastTable, shared: BoolArray) -> dict[str, float]:
+    exponent = in_sample_exponent(table, shared)
+    return {AT_BOUND: exponent} if at_bound(exponent) else {}
 
 
 def _entrant(

@@ -68,3 +68,27 @@ def test_refusals_name_what_is_wrong(cli: Cli, more: tuple[str, ...], code: int,
     assert done.out == ""
     assert named in done.err
     assert "Traceback" not in done.err
+
+
+def test_names_with_commas_are_chosen_in_quotes_and_long_ones_shortened(cli: Cli, tmp_path: Path) -> None:
+    long = "n" * 100_000
+    said = pl.read_csv(FILES[1]).with_columns(pl.col("forecaster").replace({"analyst": "Smith, J", "model_a": long}))
+    path = tmp_path / "said.csv"
+    said.write_csv(path)
+    read = ("--forecasts", path, *FILES[2:])
+    chosen = cli("score", *read, "--forecasters", '"Smith, J",model_b', "--json").document
+    assert {one["name"] for one in chosen["entrants"]} == {"Smith, J", "model_b", "market price"}
+    shown = cli("score", *read)
+    assert max(map(len, shown.out.splitlines())) < 400
+    assert f"{'n' * 40}… (100,000 characters)" in shown.out
+    twice = cli("score", *read, "--columns", "probability=a", "--columns", "probability=b")
+    assert (twice.code, "probability is both a and b" in twice.err) == (2, True)
+
+
+def test_an_interval_that_rounds_to_nothing_has_no_sign(cli: Cli, tmp_path: Path) -> None:
+    lines = [f"q{k},{name},{0.5 + (k % 2) * 1e-9 * sign}" for k in range(30) for name, sign in (("a", 1), ("b", -1))]
+    (tmp_path / "said.csv").write_text("question,forecaster,probability\n" + "\n".join(lines) + "\n")
+    (tmp_path / "told.csv").write_text("question,outcome\n" + "".join(f"q{k},{k // 2 % 2}\n" for k in range(30)))
+    done = cli("score", "--forecasts", tmp_path / "said.csv", "--outcomes", tmp_path / "told.csv")
+    assert "0.0000 to 0.0000" in done.out
+    assert "-0.0000" not in done.out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from consilience.aggregation.recalibration import fit_platt
 from consilience.core.undefined import Undefined
 from consilience.errors import ConfigError, DataError
 from consilience.experiments.forecast_table import ForecastTable, read_forecasts
@@ -97,7 +99,7 @@ def test_unknown_names_are_refused_and_the_nearest_is_told(tmp_path: Path) -> No
     odd.write_text("x")
     with pytest.raises(ConfigError, match='Did you mean "probability"'):
         read_forecasts(*files, columns={"probabilty": "p"})
-    with pytest.raises(ConfigError, match='no table has a column "p"'):
+    with pytest.raises(ConfigError, match=r'no column "p" in forecasts\.csv, where probability is read'):
         read_forecasts(*files, columns={"probability": "p"})
     with pytest.raises(ConfigError, match='no forecaster "z"'):
         read_forecasts(*files, forecasters=["z"])
@@ -201,16 +203,82 @@ def test_time_forward_fits_say_what_was_not_known_and_refuse_what_does_not_help(
         time_fits(table, shared, date(2026, 1, 1))
 
 
-def test_separable_outcomes_have_no_platt_map(tmp_path: Path) -> None:
+def test_separable_outcomes_are_mapped_by_smoothed_targets(tmp_path: Path) -> None:
     said = "".join(
         f"q{i},x,0.{2 + 6 * (i % 2)},{day}\n" for i, day in enumerate(["2025-01-01"] * 6 + ["2025-02-01"] * 6)
     )
     told = "".join(f"q{i},{i % 2}\n" for i in range(12))
     files = write(tmp_path, f"question,forecaster,probability,as_of\n{said}", f"question,outcome\n{told}")
     forward, _ = score_table(read_forecasts(*files), fit_before=date(2025, 2, 1)).fits
-    assert isinstance(forward.maps["platt"], Undefined)
+    platt, power = forward.maps["platt"], forward.maps["extremized"]
+    assert isinstance(platt, FittedMap)
+    assert platt.flags == ("smoothed_targets",)
+    assert platt.parameters == pytest.approx(fit_platt(scores=np.log([1 / 4, 4] * 3), outcomes=np.array([0.0, 1] * 3)))
+    assert isinstance(power, FittedMap)
+    assert power.flags == ("at_bound",)
     with pytest.raises(DataError, match="as_of"):
         time_fits(read_forecasts(*write(tmp_path, SAID, TOLD)), np.array([True, False, True, False]), date(2025, 2, 1))
+
+
+def test_a_day_begins_at_midnight_utc_whatever_zone_a_forecast_names(tmp_path: Path) -> None:
+    days = ["2025-02-01T00:30:00+02:00"] * 6 + ["2025-01-31T23:30:00-02:00"] * 6
+    said = "".join(f"q{i},x,0.{2 + i % 5},{day}\n" for i, day in enumerate(days))
+    told = "".join(f"q{i},{i % 2}\n" for i in range(12))
+    head = "question,forecaster,probability,as_of\n"
+    table = read_forecasts(*write(tmp_path, head + said, f"question,outcome\n{told}"))
+    assert set(table.as_of) == {"2025-01-31T22:30:00+00:00", "2025-02-01T01:30:00+00:00"}
+    forward, _ = time_fits(table, np.asarray(table.present.all(axis=1)), date(2025, 2, 1))
+    assert (forward.n_fitted, forward.n_scored) == (6, 6)
+
+
+def test_one_instant_in_two_zones_is_one_target(tmp_path: Path) -> None:
+    said = "question,target,forecaster,probability\na,2025-02-01T01:00:00+01:00,x,0.5\nb,2025-03-01,x,0.5\n"
+    told = "question,target,outcome\na,2025-02-01T00:00:00Z,1\nb,2025-03-01,0\n"
+    assert read_forecasts(*write(tmp_path, said, told)).present.all()
+
+
+@pytest.mark.parametrize(
+    ("said", "named"),
+    [
+        ('a,1,"",0.5', "row 1.*no forecaster"),
+        ("a,1, x,0.5", "row 1, column \"forecaster\": ' x'"),
+        ("a,1,x ,0.5", "row 1, column \"forecaster\": 'x '"),
+        ("a,1,   ,0.5", "is no forecaster"),
+        (" a,1,x,0.5", 'column "question"'),
+    ],
+)
+def test_names_that_are_empty_or_have_outer_blanks_are_refused(said: str, named: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=named):
+        read_forecasts(*write(tmp_path, f"question,target,forecaster,probability\n{said}\n", TOLD))
+
+
+def test_a_column_of_the_other_file_is_refused_and_one_of_either_is_read(tmp_path: Path) -> None:
+    files = write(tmp_path, SAID, TOLD)
+    with pytest.raises(ConfigError, match=r'no column "market_price" in forecasts\.csv, where probability is read'):
+        read_forecasts(*files, columns={"probability": "market_price"})
+    with pytest.raises(ConfigError, match=r'no column "probability" in outcomes\.csv, where outcome is read'):
+        read_forecasts(*files, columns={"outcome": "probability"})
+    files[1].write_text(TOLD.replace("question", "id", 1))
+    assert read_forecasts(*files, columns={"question": "id"}).names == ("x", "y")
+
+
+@pytest.mark.parametrize("column", ["probability", "forecaster", "question"])
+def test_cells_that_hold_lists_are_refused_by_name(column: str, tmp_path: Path) -> None:
+    files = write(tmp_path, SAID, TOLD)
+    path = tmp_path / "said.parquet"
+    pl.read_csv(files[0]).with_columns(pl.concat_list(column)).write_parquet(path)
+    with pytest.raises(DataError, match=f'said.parquet, column "{column}": it holds List'):
+        read_forecasts(path, files[1])
+
+
+def test_pools_and_the_market_keep_apart_from_forecasters_of_their_name() -> None:
+    made = town(40)
+    named = replace(made, names=("mean", MARKET, *made.names[2:]))
+    found = score_table(named, rules=("mean",))
+    names = [one.name for one in found.entrants]
+    assert len(set(names)) == len(names)
+    assert {"mean", "mean (pool)", MARKET} <= set(names)
+    assert "mean (pool)" in reliabilities(named, rules=("mean",))
 
 
 def test_reliability_curves_are_those_of_everybody() -> None:
