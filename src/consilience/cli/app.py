@@ -25,6 +25,7 @@ from consilience.cli import (
     freezing,
     grids,
     power,
+    ratios,
     rosters,
     run_arm,
     runs,
@@ -60,6 +61,7 @@ app.command("report", epilog="Example: consilience report --include-simulated --
     evaluating.report
 )
 app.command("score", epilog=scoring.EXAMPLE)(scoring.score)
+app.command("ratios", epilog=ratios.EXAMPLE)(ratios.ratios)
 app.command("forecast", epilog=forecasting.EXAMPLE)(forecasting.forecast)
 app.command("decide", epilog=deciding.EXAMPLE)(deciding.decide)
 app.command("backtest", epilog=backtesting.EXAMPLE)(backtesting.backtest)

@@ -64,7 +64,7 @@ def score(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
         check_output(reliability, option="--reliability", root=place_of(context).root, inputs=[forecasts, outcomes])
     rules = _listed(aggregate)
     table = read_forecasts(
-        forecasts, outcomes, columns=_mapping(columns or ()), forecasters=_listed(forecasters) or None
+        forecasts, outcomes, columns=mapping(columns or ()), forecasters=_listed(forecasters) or None
     )
     found = score_table(table, rules=rules, fit_before=None if fit_before is None else fit_before.date())
     if reliability is not None:
@@ -94,7 +94,12 @@ def _listed(text: str | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(part.strip() for part in parts if part.strip()))
 
 
-def _mapping(pairs: list[str] | tuple[()]) -> dict[str, str]:
+def mapping(pairs: list[str] | tuple[()]) -> dict[str, str]:
+    """Return the columns by name of the options ``--columns``.
+
+    Raises:
+        ConfigError: One is no pair, or a name stands twice.
+    """
     found: dict[str, str] = {}
     for pair in pairs:
         name, sign, column = pair.partition("=")

@@ -34,7 +34,8 @@ FORECAST_COLUMNS: Final = ("question", "target", "forecaster", "probability", "a
 OUTCOME_COLUMNS: Final = ("question", "target", "outcome", "market_price", "as_of")
 COLUMNS: Final = tuple(dict.fromkeys((*FORECAST_COLUMNS, *OUTCOME_COLUMNS)))
 _NEEDED: Final = ({"question", "forecaster", "probability"}, {"question", "outcome"})
-_ROW: Final = "__row"
+ROW: Final = "__row"
+"""Column that numbers the rows of a file."""
 _KEY: Final = ["question", "target"]
 _ZONED: Final = re.compile(r"\d{2}:?\d{2}.*(?:Z|[+-]\d{2}(?::?\d{2})?)$")
 """How texts end that name an hour and its zone."""
@@ -101,7 +102,7 @@ def read_forecasts(
     for name in chosen:
         if name not in COLUMNS:
             raise ConfigError(f'--columns: unknown name "{name}"', hint=nearest(name, COLUMNS))
-    raw_said, raw_told = _read(forecasts), _read(outcomes)
+    raw_said, raw_told = read_table(forecasts), read_table(outcomes)
     _refuse_absent(chosen, {forecasts: raw_said, outcomes: raw_told})
     said = _named(raw_said, FORECAST_COLUMNS, _NEEDED[0], chosen, forecasts)
     told = _named(raw_told, OUTCOME_COLUMNS, _NEEDED[1], chosen, outcomes)
@@ -125,7 +126,7 @@ def _refuse_absent(chosen: Mapping[str, str], frames: Mapping[Path, pl.DataFrame
         of = (FORECAST_COLUMNS, OUTCOME_COLUMNS)
         read = {path: frame for (path, frame), names in zip(frames.items(), of, strict=True) if name in names}
         if all(column not in frame.columns for frame in read.values()):
-            known = {one for frame in read.values() for one in frame.columns} - {_ROW}
+            known = {one for frame in read.values() for one in frame.columns} - {ROW}
             where = " and ".join(path.name for path in read)
             raise ConfigError(
                 f'--columns: no column "{column}" in {where}, where {name} is read', hint=nearest(column, known)
@@ -133,7 +134,7 @@ def _refuse_absent(chosen: Mapping[str, str], frames: Mapping[Path, pl.DataFrame
 
 
 def _joined(said: pl.DataFrame, told: pl.DataFrame, forecasts: Path, outcomes: Path) -> ForecastTable:
-    matched = said.join(told.rename({"as_of": "told_as_of"}).drop(_ROW), on=_KEY, how="left")
+    matched = said.join(told.rename({"as_of": "told_as_of"}).drop(ROW), on=_KEY, how="left")
     unknown = said.join(told, on=_KEY, how="anti").height
     if unknown == said.height:
         raise DataError(
@@ -180,7 +181,13 @@ def _joined(said: pl.DataFrame, told: pl.DataFrame, forecasts: Path, outcomes: P
     )
 
 
-def _read(path: Path) -> pl.DataFrame:
+def read_table(path: Path) -> pl.DataFrame:
+    """Return a table with the number of each row, from 1, in the column ``ROW``.
+
+    Raises:
+        ConfigError: The ending of the name is unknown.
+        DataError: The file is missing, cannot be read, or holds no rows.
+    """
     ending = path.suffix.lower()
     if ending == ".parquet":
         frame = read_parquet(path, row_limit=ROW_LIMIT)
@@ -201,14 +208,14 @@ def _read(path: Path) -> pl.DataFrame:
             ) from error
     if not frame.height:
         raise DataError(f"{path} holds no rows", hint="Give a file with a row per forecast or outcome.")
-    return frame.with_row_index(_ROW, offset=1)
+    return frame.with_row_index(ROW, offset=1)
 
 
 def _named(
     frame: pl.DataFrame, names: Sequence[str], needed: set[str], chosen: Mapping[str, str], path: Path
 ) -> pl.DataFrame:
     """Return the columns that are known, under our names; those that may lack and do are null."""
-    found: list[pl.Expr] = [pl.col(_ROW)]
+    found: list[pl.Expr] = [pl.col(ROW)]
     for name in names:
         candidates = (chosen.get(name), ALIASES.get(name), name)
         column = next((one for one in candidates if one is not None and one in frame.columns), None)
@@ -221,7 +228,7 @@ def _named(
                 )
             found.append(pl.col(column).alias(name))
         elif name in needed:
-            there = [one for one in frame.columns if one != _ROW]
+            there = [one for one in frame.columns if one != ROW]
             raise DataError(
                 f'{path.name} has no column "{name}"', hint=f"{nearest(name, there)} Name it: --columns {name}=COLUMN."
             )
@@ -233,7 +240,7 @@ def _named(
 def _keyed(frame: pl.DataFrame, path: Path) -> pl.DataFrame:
     for name in ("question", "forecaster"):
         if name in frame.columns and frame[name].null_count():
-            row = frame.filter(pl.col(name).is_null())[_ROW][0]
+            row = frame.filter(pl.col(name).is_null())[ROW][0]
             raise DataError(f"{path.name}, row {row}: no {name}", hint="Every row needs one.")
     texts = [name for name in ("question", "target", "forecaster", "as_of") if name in frame.columns]
     frame = frame.with_columns(pl.col(name).cast(pl.String).fill_null("") for name in texts)
@@ -244,7 +251,7 @@ def _keyed(frame: pl.DataFrame, path: Path) -> pl.DataFrame:
             row = int(bad.arg_true()[0])
             told = f"{frame[name][row]!r:.40} is no {name}" if bare[row] == "" else f"{frame[name][row]!r:.40}"
             raise DataError(
-                f'{path.name}, row {frame[_ROW][row]}, column "{name}": {told}',
+                f'{path.name}, row {frame[ROW][row]}, column "{name}": {told}',
                 hint="Every row needs one, without blanks around it: they would make two names of one.",
             )
     moments = [name for name in ("target", "as_of") if name in frame.columns]
@@ -277,7 +284,7 @@ def _probability(frame: pl.DataFrame, name: str, path: Path) -> pl.Series:
     if len(bad):
         row = int(bad[0])
         raise DataError(
-            f'{path.name}, row {frame[_ROW][row]}, column "{name}": {frame[name][row]!r:.40} is no probability',
+            f'{path.name}, row {frame[ROW][row]}, column "{name}": {frame[name][row]!r:.40} is no probability',
             hint="Probabilities lie in [0, 1]; leave the cell empty where there is none.",
         )
     return read
@@ -297,7 +304,7 @@ def _submitted(frame: pl.DataFrame, path: Path) -> pl.Series:
     if len(bad):
         row = int(bad[0])
         raise DataError(
-            f'{path.name}, row {frame[_ROW][row]}, column "submitted": {text[row]!r:.40} is no truth value',
+            f'{path.name}, row {frame[ROW][row]}, column "submitted": {text[row]!r:.40} is no truth value',
             hint="Give true or false, or leave the cell empty where it is unknown.",
         )
     return pl.select(pl.when(yes).then(statement=True).when(no).then(statement=False).alias("submitted")).to_series()
@@ -308,5 +315,5 @@ def _refuse_twice(frame: pl.DataFrame, key: list[str], path: Path) -> None:
     if again.height:
         told = ", ".join(str(again[name][0]) for name in key if again[name][0])
         raise DataError(
-            f"{path.name}, row {again[_ROW][0]}: {told} stands twice", hint="Keep one row; as_of tells dates apart."
+            f"{path.name}, row {again[ROW][0]}: {told} stands twice", hint="Keep one row; as_of tells dates apart."
         )

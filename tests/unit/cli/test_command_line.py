@@ -34,6 +34,7 @@ VERBS = [
     ("calibrate",),
     ("report",),
     ("score",),
+    ("ratios",),
     ("power",),
     ("replay",),
     ("recompute",),
