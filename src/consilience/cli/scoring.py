@@ -206,6 +206,7 @@ def _interval(made: DifferenceInterval) -> str:
     if made.low is None or made.high is None:
         return "–"
     few = " (few)" if made.flags and made.flags != ("identical",) else ""
+    few = " (few; the score itself cannot be below 0)" if "below_possible" in made.flags else few
     return f"{_plain(made.low)} to {_plain(made.high)}{few}"
 
 

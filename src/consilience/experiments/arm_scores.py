@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -28,6 +29,7 @@ from consilience.scoring.quantile import wis5
 from consilience.scoring.ratio import cod, prb, prd, ratio, ratio_draws
 from consilience.scoring.summaries import share_clustered
 
+BELOW: Final = "below_possible"
 RATIO_RESAMPLES: Final = 2_000
 """Resamples of the ratio statistics, whose medians are taken anew in each; as many as are asked for where fewer."""
 
@@ -62,12 +64,14 @@ class Draws:
     def means(self, values: FloatArray, clusters: Labels) -> tuple[Measure, ...]:
         """Return the mean of every column with its interval."""
         drawn = bootstrap_means(values=values, clusters=clusters, weights=self.weights(clusters))
-        return tuple(measured(float(values[:, at].mean()), drawn[:, at], clusters) for at in range(values.shape[1]))
+        every = (measured(float(values[:, at].mean()), drawn[:, at], clusters) for at in range(values.shape[1]))
+        return tuple(bounded(one) if (values[:, at] >= 0).all() else one for at, one in enumerate(every))
 
     def median(self, values: FloatArray, clusters: Labels) -> Measure:
         """Return the median of the values with its interval."""
         drawn = bootstrap_medians(values=values[:, None], clusters=clusters, weights=self.weights(clusters))
-        return measured(float(np.median(values)), drawn[:, 0], clusters)
+        made = measured(float(np.median(values)), drawn[:, 0], clusters)
+        return bounded(made) if (values >= 0).all() else made
 
 
 def measured(value: float, draws: FloatArray, clusters: Labels) -> Measure:
@@ -79,6 +83,18 @@ def measured(value: float, draws: FloatArray, clusters: Labels) -> Measure:
     """
     groups = int(np.unique(clusters).size)
     return Measure.of(difference_interval(point=value, draws=draws, n_clusters=groups), n=clusters.size)
+
+
+def bounded(made: Measure) -> Measure:
+    """Return a number that cannot be negative, flagged where its interval reaches below 0; nothing is cut off.
+
+    Of few clusters the interval is standard error × t(G - 1), which knows of no bound.
+
+    Example:
+        >>> bounded(measured(0.1, np.array([0.05, 0.2]), np.array(["a", "b", "c"]))).flags
+        ('descriptive_only', 'below_possible')
+    """
+    return replace(made, flags=(*made.flags, BELOW)) if made.low is not None and made.low < 0 else made
 
 
 def point_measures(answered: pl.DataFrame, draws: Draws) -> tuple[Measure, Measure]:
@@ -159,9 +175,9 @@ def ratio_scores(answered: pl.DataFrame, draws: Draws) -> RatioScores:
         slope = drawn.prb if isinstance(drawn.prb, Undefined) else of(bias.value, drawn.prb)
     return RatioScores(
         n=ratios.size,
-        median=of(float(np.median(ratios)), drawn.median),
-        cod=of(cod(ratio=ratios), drawn.cod),
-        prd=of(prd(estimate=said, price=paid), drawn.prd),
+        median=bounded(of(float(np.median(ratios)), drawn.median)),
+        cod=bounded(of(cod(ratio=ratios), drawn.cod)),
+        prd=bounded(of(prd(estimate=said, price=paid), drawn.prd)),
         prb=slope,
         vei=vertical_equity(estimate=said, price=paid),
         kakwani=concentration(estimate=said, price=paid).kakwani,

@@ -55,7 +55,8 @@ class Measure(Recorded):
         rule: ``percentile`` or ``se_t``; None without an interval.
         n: Items.
         n_clusters: Clusters G of them.
-        flags: ``no_interval`` (G < 2), ``descriptive_only`` (G < 10), ``few_clusters`` (G < 20).
+        flags: ``no_interval`` (G < 2), ``descriptive_only`` (G < 10), ``few_clusters`` (G < 20), ``below_possible`` (of
+            a number that cannot be negative the interval reaches below 0).
     """
 
     value: float

@@ -12,7 +12,7 @@ import polars as pl
 
 from consilience.core.undefined import Undefined
 from consilience.errors import ConfigError, DataError
-from consilience.experiments.arm_scores import Draws, measured
+from consilience.experiments.arm_scores import Draws, bounded, measured
 from consilience.experiments.forecast_table import ROW, read_table
 from consilience.experiments.measures import Measure, Recorded
 from consilience.registry import nearest
@@ -99,9 +99,9 @@ def _study(group: str, rows: pl.DataFrame, grouping: Grouping, draws: Draws, pat
         group=group,
         n_rows=rows.height,
         summary=replace(summary, vei=vei),
-        median=of(summary.median, drawn.median),
-        cod=of(summary.cod, drawn.cod),
-        prd=of(summary.prd, drawn.prd),
+        median=bounded(of(summary.median, drawn.median)),
+        cod=bounded(of(summary.cod, drawn.cod)),
+        prd=bounded(of(summary.prd, drawn.prd)),
         prb=_bias(summary.prb, drawn.prb, of, alone=own),
         vei=vei,
     )

@@ -15,6 +15,7 @@ from consilience.aggregation.probabilities import PROBABILITY_RULES
 from consilience.aggregation.recalibration import fit_platt
 from consilience.core.undefined import Undefined
 from consilience.errors import ConfigError, DataError
+from consilience.experiments.arm_scores import BELOW
 from consilience.experiments.forecast_table import ForecastTable, moment
 from consilience.inference.bootstrap import Counts, Labels, analysis_rng, bootstrap_means, cluster_weights
 from consilience.inference.intervals import DifferenceInterval, difference_interval
@@ -191,11 +192,16 @@ def _fit(table: ForecastTable, items: BoolArray, pool: FloatArray, fitted: BoolA
     )
 
 
-def clustered_mean(values: FloatArray, clusters: Labels) -> DifferenceInterval:
-    """Return a mean over items with its interval from whole clusters; equal clusters get equal draws."""
+def clustered_mean(values: FloatArray, clusters: Labels, *, loss: bool = False) -> DifferenceInterval:
+    """Return a mean over items with its interval from whole clusters; equal clusters get equal draws.
+
+    Of losses, which cannot be negative, an interval that reaches below 0 all the same is flagged ``below_possible``.
+    """
     n_clusters = np.unique(clusters).size
     draws = bootstrap_means(values=values[:, None], clusters=clusters, weights=_draws(n_clusters))[:, 0]
-    return difference_interval(point=float(values.mean()), draws=draws, n_clusters=n_clusters)
+    made = difference_interval(point=float(values.mean()), draws=draws, n_clusters=n_clusters)
+    below = loss and made.low is not None and made.low < 0
+    return replace(made, flags=(*made.flags, BELOW)) if below else made
 
 
 @lru_cache(maxsize=4)

@@ -28,6 +28,10 @@ class Counted(Protocol):
     def n_clusters(self) -> int:
         """Their clusters."""
 
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """What is to be known of the interval."""
+
 
 def flagged(text: str, flags: object) -> str:
     """Return a cell's text with what its flags say behind it.
@@ -56,15 +60,17 @@ def drawn(evaluation: Evaluation, measures: Iterable[Counted], *, most: int | No
     if not told:
         return ""
     items, groups = ({getattr(one, name) for one in told} for name in ("n", "n_clusters"))
+    below = [one for one in told if "below_possible" in one.flags]
+    end = " Where an interval reaches below 0 the score itself cannot." if below else ""
     said = f"n = {_span(items)}, G = {_span(groups)} clusters"
     resamples, least = evaluation.n_resamples, min(groups)
     if resamples is not None:
         said += f", B = {min(resamples, most or resamples):,}, seed {evaluation.seed}"
     if least < LEAST:
-        return f"{said}; no interval from one cluster."
+        return f"{said}; no interval from one cluster.{end}"
     if least < FEW:
-        return f"{said}; below {FEW} clusters intervals only describe."
-    return f"{said}; standard error × t(G − 1) below {ENOUGH} clusters." if least < ENOUGH else f"{said}."
+        return f"{said}; below {FEW} clusters intervals only describe.{end}"
+    return f"{said}; standard error × t(G − 1) below {ENOUGH} clusters.{end}" if least < ENOUGH else f"{said}.{end}"
 
 
 def _span(counts: set[int]) -> str:

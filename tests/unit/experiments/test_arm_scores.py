@@ -8,10 +8,12 @@ import polars as pl
 import pytest
 
 from consilience.core.undefined import Undefined
+from consilience.experiments.arm_scores import Draws
 from consilience.experiments.evaluate import Beside, evaluate
 from consilience.experiments.evaluation import ArmResult, Evaluation
 from consilience.experiments.panel_scores import panel_scores
 from consilience.experiments.predictions import predictions_frame
+from consilience.experiments.score_pools import clustered_mean
 from consilience.inference.variance import Components
 from consilience.scoring.quantile import wis5
 from consilience.scoring.ratio import cod, prb
@@ -177,3 +179,18 @@ def test_the_whole_evaluation_is_json() -> None:
     told = run(BOTH, beside=Beside(strata=strata)).record()
     assert json.loads(json.dumps(told, allow_nan=False))["overall"]["arms"][0]["intervals"]["n"] == N
     assert told["contrasts"]["declared"][0]["arm"] == "F_independent"
+
+
+def test_a_score_that_cannot_be_negative_is_flagged_and_not_cut_off_where_its_interval_is() -> None:
+    draws = Draws("x", n_resamples=500, seed=0)
+    clusters = np.array(["a", "b", "c"])
+    losses = np.array([[0.0], [0.02], [0.3]])
+    (mean,) = draws.means(losses, clusters)
+    assert mean.low is not None
+    assert mean.low < 0
+    assert mean.flags == ("descriptive_only", "below_possible")
+    assert "below_possible" in draws.median(losses[:, 0], clusters).flags
+    (moved,) = draws.means(losses - 0.1, clusters)
+    assert moved.flags == ("descriptive_only",)
+    assert clustered_mean(losses[:, 0], clusters, loss=True).flags == ("descriptive_only", "below_possible")
+    assert clustered_mean(losses[:, 0], clusters).flags == ("descriptive_only",)
