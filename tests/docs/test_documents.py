@@ -85,6 +85,22 @@ def test_the_commands_of_the_how_to_of_forecasts_run(
         assert "simulated" in out or "trace" in typed
 
 
+def test_the_commands_of_the_how_to_of_decisions_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
+    for words in commands(ROOT / "docs" / "howto-decide.md"):
+        made = sorted(tmp_path.glob("results/decisions/*/decision.json"))
+        told = json.loads(made[0].read_bytes()) if made else {}
+        names = {"DECISION": told.get("run_id"), "OPTION": next(iter(told.get("options", {}).values()), None)}
+        assert main([names.get(word) or word for word in words[1:]]) in {0, 3}, capsys.readouterr().err
+        out = capsys.readouterr().out
+        assert "simulated" in out or "resolve" in words
+    (line,) = (tmp_path / "results" / "decisions" / "decisions.jsonl").read_bytes().splitlines()
+    assert json.loads(line)["note"] == "seen in the weekly report"
+
+
 def test_every_command_in_a_document_exists_with_its_options(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

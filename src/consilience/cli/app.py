@@ -17,6 +17,7 @@ from consilience.cli import (
     calibrating,
     data,
     deciding,
+    decisions,
     demo,
     evaluating,
     exports,
@@ -64,6 +65,7 @@ app.command("score", epilog=scoring.EXAMPLE)(scoring.score)
 app.command("ratios", epilog=ratios.EXAMPLE)(ratios.ratios)
 app.command("forecast", epilog=forecasting.EXAMPLE)(forecasting.forecast)
 app.command("decide", epilog=deciding.EXAMPLE)(deciding.decide)
+app.add_typer(decisions.app, name="decisions", help="What was decided, what became of it, and who was right.")
 app.command("backtest", epilog=backtesting.EXAMPLE)(backtesting.backtest)
 app.add_typer(tracing.app, name="trace", help="Everything behind one forecast: show a trace, import a founding one.")
 app.command("replay", epilog="Example: consilience replay _E_single-validation-0123456789")(runs.replay)

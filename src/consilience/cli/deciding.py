@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +12,7 @@ import typer
 
 from consilience.cli.console import Grid, note, show
 from consilience.cli.place import Json, Place, place_of
-from consilience.errors import BudgetError, ConfigError, NeedsHumanError, QuorumError, reason
+from consilience.errors import BudgetError, ConfigError, NeedsHumanError, PlanError, QuorumError, reason
 
 if TYPE_CHECKING:
     from consilience.decisions.case import Case
@@ -211,7 +213,7 @@ def decided(place: Place, case: Case, terms: DecisionTerms) -> tuple[DecisionRes
     from consilience.decisions.sheet import to_html, to_markdown  # noqa: PLC0415 - the same
     from consilience.experiments.storage import write_whole  # noqa: PLC0415 - the same
 
-    prepared = prepare(case, terms, earned=earned_weights(place, case))
+    prepared = prepare(case, terms, earned=partial(_earned, place, terms))
     for hint in (*([] if prepared.need.justified is not False else [prepared.need.why]), *prepared.need.hints):
         note(hint)
     report = carry_out(prepared.job, prepared.orders)
@@ -232,10 +234,19 @@ def decided(place: Place, case: Case, terms: DecisionTerms) -> tuple[DecisionRes
     return result, [folder / name for name in files]
 
 
-def earned_weights(place: Place, case: Case) -> dict[str, float] | None:
-    """Return the weights that voters earned on resolved decisions, for a case that asks for them."""
-    del place
-    return None if case.weights != "earned" else {}
+def _earned(place: Place, terms: DecisionTerms, members: Sequence[str]) -> dict[str, float]:
+    """Return the weights that voters earned on decisions of the same kind, simulated or real."""
+    from consilience.decisions.log import OUTCOMES, earned_weights, read_decisions, read_outcomes  # noqa: PLC0415 - heavy
+
+    folder = place.root / "results" / FOLDER
+    alike = [one for one in read_decisions(folder) if one.simulated is not terms.live]
+    earned = earned_weights(alike, read_outcomes(folder / OUTCOMES), members)
+    if not any(earned[role].weight for role in members):
+        raise PlanError(
+            "no voter has earned a weight yet",
+            hint="Resolve decisions with consilience decisions resolve, or declare weights.",
+        )
+    return {role: earned[role].weight for role in members}
 
 
 def _settled(result: DecisionResult) -> None:

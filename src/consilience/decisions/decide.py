@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -63,6 +63,10 @@ class DecisionTerms:
     run_id: str | None = None
 
 
+Earned = Callable[[Sequence[str]], Mapping[str, float]]
+"""Given the voters' role ids, the weight that each earned."""
+
+
 @dataclass(frozen=True)
 class Prepared:
     """A decision that can be carried out.
@@ -80,7 +84,7 @@ class Prepared:
     orders: Orders
 
 
-def prepare(case: Case, terms: DecisionTerms, *, earned: Mapping[str, float] | None = None) -> Prepared:
+def prepare(case: Case, terms: DecisionTerms, *, earned: Earned) -> Prepared:
     """Return the run that decides; nothing is written or called.
 
     Where the stakes do not justify a panel one agent answers, unless a panel is wanted anyway. Everything that decides
@@ -89,7 +93,7 @@ def prepare(case: Case, terms: DecisionTerms, *, earned: Mapping[str, float] | N
     Args:
         case: What is to be decided, and by which rules.
         terms: Who votes.
-        earned: Weights by role from decisions whose outcome is known, for a case that asks for them.
+        earned: What voters earned on decisions whose outcome is known, for a case that asks for it.
 
     Raises:
         ConfigError: A name is unknown, or a live model has no key.
@@ -98,7 +102,7 @@ def prepare(case: Case, terms: DecisionTerms, *, earned: Mapping[str, float] | N
     need = necessity(case.stakes)
     item = case.item(today=terms.today)
     alone = need.justified is False and not terms.anyway
-    plan = _plan_alone(item, terms) if alone else _plan_panel(case, item, terms, _weights(case, earned))
+    plan = _plan_alone(item, terms) if alone else _plan_panel(case, item, terms, earned)
     reader = DECISIONS.reader
     models = cast(plan.models, catalogue=terms.catalogue, environ=terms.environ, reader=reader, seed=plan.seed)
     digest = protocol_of(plan, models, catalogue=terms.catalogue, run_secret="").sha256
@@ -124,23 +128,16 @@ def _plan_alone(item: Item, terms: DecisionTerms) -> Plan:
     return make_plan(DECISIONS, [item], _choices(terms, ALONE), catalogue=terms.catalogue)
 
 
-def _plan_panel(case: Case, item: Item, terms: DecisionTerms, weights: Mapping[str, float] | None) -> Plan:
+def _plan_panel(case: Case, item: Item, terms: DecisionTerms, earned: Earned) -> Plan:
     roles = DECISIONS.roles_for(case.panel, terms.seed)
     members = tuple(role.id for role in roles if role.id != MODERATOR)
+    weights = earned(members) if case.weights == "earned" else case.weights
     ladder = case.protocol(members, weights=weights, seed=terms.seed)
     choices = replace(_choices(terms, ARM), panel=case.panel, protocol={ladder.name: dict(vars(ladder))})
     plan = make_plan(DECISIONS, [item], choices, catalogue=terms.catalogue)
     _check_panel(plan, case, terms.allow)
     ladder.seated(seating_of(plan.seats(item.question.id)), item.question)
     return plan
-
-
-def _weights(case: Case, earned: Mapping[str, float] | None) -> Mapping[str, float] | None:
-    if isinstance(case.weights, dict) or case.weights is None:
-        return case.weights
-    if earned is None:
-        raise PlanError("no weights were earned yet", hint="Resolve decisions first, or declare weights.")
-    return earned
 
 
 def _check_panel(plan: Plan, case: Case, allow: frozenset[str]) -> None:
