@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
-import json
-import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, Field
 
-from consilience.core.canonical import sha256_hex
-from consilience.errors import DataError, IntegrityError, PlanError, reason
-from consilience.experiments.storage import json_line, write_json
-from consilience.journal.files import RealFiles
+from consilience.errors import PlanError
+from consilience.experiments.chained import ChainedLine, ChainedLog
 
 LOOKS: Final = "looks.jsonl"
 LAST: Final = "looks_last.json"
@@ -26,7 +20,7 @@ COUNTED: Final = ("test", "holdout")
 """Splits that are looked at once, after the freeze; others are looked at as often as one likes."""
 
 
-class Look(BaseModel):
+class Look(ChainedLine):
     """One look at a judged split.
 
     Attributes:
@@ -38,12 +32,8 @@ class Look(BaseModel):
         tables_sha256: Hash of the tables shown.
         freeze_sha256: Head of the freeze in force; None where there was none.
         reason: Why a split was looked at once more; None where nothing was asked.
-        torn_bytes: Bytes of an unfinished line that this one took the place of.
-        previous_sha256: Hash of the line before; None for the first.
         unfrozen: Earlier looks at this split without a freeze; None in lines of before they were counted.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     at: AwareDatetime
     split: str
@@ -53,8 +43,6 @@ class Look(BaseModel):
     tables_sha256: str
     freeze_sha256: str | None
     reason: str | None
-    torn_bytes: int = Field(ge=0)
-    previous_sha256: str | None
     unfrozen: int | None = Field(default=None, ge=0)
 
 
@@ -82,56 +70,11 @@ def read_looks(path: Path) -> tuple[Look, ...]:
         DataError: The log cannot be read.
         IntegrityError: A line was changed or taken out, the last ones too; it is named.
     """
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        data = b""
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {reason(error)}", hint="Check its permissions.") from error
-    return _looks(data, path)
+    return _log(path).read()
 
 
-def _looks(data: bytes, path: Path) -> tuple[Look, ...]:
-    found: list[Look] = []
-    previous: str | None = None
-    *lines, _ = data.split(b"\n")
-    for number, line in enumerate(lines, start=1):
-        try:
-            look = Look.model_validate_json(line)
-        except ValidationError as error:
-            raise IntegrityError(
-                f"line {number} of {path} is no look: {reason(error)}", hint="Restore the log from a copy."
-            ) from error
-        if look.previous_sha256 != previous:
-            raise IntegrityError(
-                f"line {number} of {path} does not follow the line before it",
-                hint="A line was changed or taken out; restore the log from a copy.",
-            )
-        previous = sha256_hex(line)
-        found.append(look)
-    _miss(lines, path)
-    return tuple(found)
-
-
-def _miss(lines: Sequence[bytes], path: Path) -> None:
-    """Raise where the log does not hold the looks that were counted beside it; it may hold one more, cut short there.
-
-    Raises:
-        IntegrityError: Looks are missing.
-    """
-    last = path.with_name(LAST)
-    try:
-        counted = json.loads(last.read_bytes())
-        count, head = int(counted["looks"]), str(counted["sha256"])
-    except FileNotFoundError:
-        return
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise IntegrityError(f"{last} is no count of looks: {reason(error)}", hint="Restore it from a copy.") from error
-    if not 0 < count <= len(lines) or sha256_hex(lines[count - 1]) != head:
-        raise IntegrityError(
-            f"{path} does not hold the {count} looks that were made: it was changed, cut or taken away",
-            hint="Restore the log from a copy.",
-        )
+def _log(path: Path) -> ChainedLog[Look]:
+    return ChainedLog(path, path.with_name(LAST), Look, "look", "made", "Nothing is shown before its look is noted")
 
 
 def seen_before(looks: Sequence[Look], glance: Glance) -> Look | None:
@@ -165,9 +108,8 @@ def note_look(
         IntegrityError: A line of the log was changed or taken out, or the log itself.
     """
     why = (again or "").strip() or None
-    with _locked(path) as handle:
-        data = _whole(handle)
-        looks = _looks(data, path)
+    with _log(path).opened() as log:
+        looks = log.lines
         shown = seen_before(looks, glance) if repeated else None
         if shown is not None:
             return shown
@@ -186,53 +128,23 @@ def note_look(
                 hint='Fix it first: consilience freeze. --again "reason" looks nevertheless; the look is counted, '
                 "and told after the freeze.",
             )
-        kept = data.rfind(b"\n") + 1
         look = Look(
             at=at,
             **vars(glance),
             number=len(own) + 1,
             freeze_sha256=freeze_sha256,
             reason=why,
-            torn_bytes=len(data) - kept,
-            previous_sha256=sha256_hex(data.split(b"\n")[-2]) if looks else None,
+            torn_bytes=log.torn_bytes,
+            previous_sha256=log.previous_sha256,
             unfrozen=len(own) - len(judged),
         )
-        os.ftruncate(handle, kept)
-        files = RealFiles()
-        line = json_line(look.model_dump(mode="json"))
-        files.write(handle, line)
-        files.fsync(handle)
-        write_json(path.with_name(LAST), {"looks": len(looks) + 1, "sha256": sha256_hex(line.rstrip(b"\n"))})
-        files.fsync_dir(path.parent)
+        log.append(look)
     return look
 
 
 def _before(looks: Sequence[Look]) -> str:
     """Return how often a split was looked at so far, as the end of a sentence."""
     return f"; looks at it so far: {len(looks)}" if looks else ""
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[int]:
-    """Open the log for one process at a time: two looks at once would both be the first."""
-    handle: int | None = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield handle
-    except OSError as error:
-        raise DataError(
-            f"the look log {path} cannot be written: {reason(error)}",
-            hint="Nothing is shown before its look is noted; check permissions and free space.",
-        ) from error
-    finally:
-        if handle is not None:
-            os.close(handle)
-
-
-def _whole(handle: int) -> bytes:
-    return os.pread(handle, os.fstat(handle).st_size, 0)
 
 
 def look_text(look: Look) -> str:

@@ -130,6 +130,14 @@ def test_a_torn_last_line_showed_nothing_and_is_reported(log: Path) -> None:
     assert len(read_looks(log)) == 1
 
 
+def test_a_reason_that_could_not_be_read_again_is_refused(log: Path) -> None:
+    look(log)
+    noted = log.read_bytes()
+    with pytest.raises(DataError, match="this look could not be read again"):
+        look(log, again="caf\udce9")  # as a terminal that is not UTF-8 hands it over
+    assert log.read_bytes() == noted
+
+
 def test_a_changed_line_is_named(log: Path) -> None:
     for _ in range(3):
         look(log, again="because")
