@@ -146,9 +146,11 @@ def _rate_lines(kind: str, rate: HitRate) -> Iterator[str]:
         yield f"{kind}: the winner was right in {rate.right} of {rate.n}, {share}"
     if rate.without:
         told = ", ".join(f"{count} {name}" for name, count in sorted(rate.without.items()))
-        yield f"resolved without a winner: {told}"
+        yield f"resolved, but without a winner that a vote elected: {told}"
     if rate.unknown:
         yield f"outcome not known: {rate.unknown}"
+    if rate.unknowable:
+        yield f"outcome that nobody can know: {rate.unknowable}"
 
 
 def _weight_grid(weights: Mapping[str, EarnedWeight]) -> Sequence[Grid]:

@@ -16,6 +16,8 @@ RECORDS: Final = frozenset(
             "freeze.json",
             "looks.jsonl",
             "looks_last.json",
+            "decisions.jsonl",
+            "decisions_last.json",
             "truths.json",
             "calibration.json",
             "aggregation_weights.json",

@@ -5,30 +5,32 @@ Hit rate and weights come from outcomes alone. That a voter agreed with the winn
 
 from __future__ import annotations
 
-import fcntl
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
+from pydantic import AwareDatetime
 
-from consilience.core.canonical import sha256_hex
-from consilience.errors import ConfigError, DataError, IntegrityError, PlanError, reason
-from consilience.experiments.storage import json_line, write_whole
+from consilience.core.canonical import tagged_hash
+from consilience.decisions.result import SINGLE
+from consilience.errors import ConfigError, IntegrityError, PlanError, reason
+from consilience.experiments.chained import ChainedLine, ChainedLog
+from consilience.protocols.escalation import TIE
 from consilience.registry import nearest
 from consilience.scoring.summaries import wilson
 
 OUTCOMES: Final = "decisions.jsonl"
+COUNT: Final = "decisions_last.json"
+"""Beside the log: the number of outcomes and the hash of the last, so that any taken out at its end are missed."""
 LEAST: Final = 10
 """Below so many resolved ballots a voter has the weight of all voters together."""
 
 
-class Resolved(BaseModel):
+class Resolved(ChainedLine):
     """What became of one decision.
 
     Attributes:
@@ -37,11 +39,8 @@ class Resolved(BaseModel):
         outcome: Id of the option that turned out right; None where nobody can know.
         note: Where that is known from, or why it cannot be.
         corrects: It takes the place of an earlier record of the same decision.
-        decision_sha256: Hash of the decision's record at that time.
-        previous_sha256: Hash of the line before; None for the first.
+        decision_sha256: Hash of the decision at that time.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     at: AwareDatetime
     run_id: str
@@ -49,7 +48,6 @@ class Resolved(BaseModel):
     note: str
     corrects: bool = False
     decision_sha256: str
-    previous_sha256: str | None
 
 
 @dataclass(frozen=True)
@@ -63,9 +61,9 @@ class Decided:
         options: Label by id.
         outcome: ``winner``, ``tie``, ``no_decision`` or ``no_quorum``.
         winner: Id; None without one.
+        step: The step that decided; None where none did.
         ballots: Role and option id of each ballot of the last vote.
         simulated: No real model spoke.
-        sha256: Hash of the record.
     """
 
     run_id: str
@@ -74,9 +72,14 @@ class Decided:
     options: Mapping[str, str]
     outcome: str
     winner: str | None
+    step: str | None
     ballots: tuple[tuple[str, str], ...]
     simulated: bool
-    sha256: str
+
+    @property
+    def sha256(self) -> str:
+        """Hash of all that an outcome is compared with, which a later edition of the record's file leaves alone."""
+        return tagged_hash("decided", {**vars(self), "options": dict(self.options)})
 
 
 @dataclass(frozen=True)
@@ -85,11 +88,13 @@ class HitRate:
 
     Attributes:
         right: Decisions whose winner turned out right.
-        n: Decisions with a winner and a known outcome.
+        n: Decisions with a known outcome whose winner the panel's vote elected.
         low: Lower end of the 95 % Wilson interval; None without decisions.
         high: Upper end.
-        without: Resolved decisions without a winner, by what they came to; neither right nor wrong.
-        unknown: Decisions whose outcome is not known yet, or cannot be.
+        without: Resolved decisions without such a winner, neither right nor wrong: by what they came to, or by the
+            step that decided instead, ``tie_rule`` or ``single_agent``.
+        unknown: Decisions whose outcome is not known yet.
+        unknowable: Decisions whose outcome nobody can know.
     """
 
     right: int
@@ -98,6 +103,7 @@ class HitRate:
     high: float | None
     without: Mapping[str, int]
     unknown: int
+    unknowable: int
 
 
 @dataclass(frozen=True)
@@ -109,7 +115,9 @@ class EarnedWeight:
         right: Its ballots that turned out right.
         n: Its ballots in resolved decisions.
         weight: ``log(p / (1 - p))`` of its shrunken share of right ballots, at least 0.
-        flags: ``pooled`` (too few ballots), ``worse_than_chance`` (held at 0: a bad voter is not turned round).
+        flags: ``pooled`` (too few ballots), ``worse_than_chance`` (the weight would be below 0 and is held there: a bad
+            voter is not turned round), ``many_options`` (some of its ballots had more than two options to choose from,
+            where an equal share of right ballots tells more than the weight says).
     """
 
     role: str
@@ -123,13 +131,14 @@ def read_decisions(folder: Path) -> list[Decided]:
     """Return the decisions under ``results/decisions``, oldest first.
 
     Raises:
-        IntegrityError: One of them cannot be read.
+        IntegrityError: One of them cannot be read, or lies in the folder of another.
     """
     found = []
     for path in sorted(folder.glob("*/decision.json")):
         try:
-            data = path.read_bytes()
-            told = json.loads(data)
+            told = json.loads(path.read_bytes())
+            if told["run_id"] != path.parent.name:
+                raise ValueError(f"it is a copy of {told['run_id']}")  # noqa: TRY301 - told like any other flaw
             found.append(
                 Decided(
                     run_id=str(told["run_id"]),
@@ -138,9 +147,9 @@ def read_decisions(folder: Path) -> list[Decided]:
                     options=dict(told["options"]),
                     outcome=str(told["outcome"]),
                     winner=told["winner"],
+                    step=told["step"],
                     ballots=tuple((vote["role"], vote["option"]) for vote in told["votes"] if vote["option"]),
                     simulated=bool(told["simulated"]),
-                    sha256=sha256_hex(data),
                 )
             )
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -155,31 +164,13 @@ def read_outcomes(path: Path) -> tuple[Resolved, ...]:
 
     Raises:
         DataError: The log cannot be read.
-        IntegrityError: A line was changed or taken out; it is named.
+        IntegrityError: A line was changed or taken out, the last ones too; it is named.
     """
-    try:
-        lines = path.read_bytes().splitlines()
-    except FileNotFoundError:
-        return ()
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {reason(error)}", hint="Check its permissions.") from error
-    found: list[Resolved] = []
-    previous: str | None = None
-    for number, line in enumerate(lines, start=1):
-        try:
-            one = Resolved.model_validate_json(line)
-        except ValidationError as error:
-            raise IntegrityError(
-                f"line {number} of {path} is no outcome: {reason(error)}", hint="Restore the log from a copy."
-            ) from error
-        if one.previous_sha256 != previous:
-            raise IntegrityError(
-                f"line {number} of {path} does not follow the line before it",
-                hint="A line was changed or taken out; restore the log from a copy.",
-            )
-        previous = sha256_hex(line)
-        found.append(one)
-    return tuple(found)
+    return _log(path).read()
+
+
+def _log(path: Path) -> ChainedLog[Resolved]:
+    return ChainedLog(path, path.with_name(COUNT), Resolved, "outcome", "recorded", "Nothing was recorded")
 
 
 def latest(outcomes: Sequence[Resolved]) -> dict[str, Resolved]:
@@ -206,19 +197,16 @@ def resolve(
         corrects: It takes the place of an earlier record, which stays.
 
     Raises:
-        ConfigError: There is no such option (the nearest one is named), or the note is empty.
+        ConfigError: There is no such option (the nearest one is named), several bear the label, or the note is empty.
         PlanError: The outcome is recorded already and this is no correction, or there is nothing to correct.
         IntegrityError: The log was changed.
         DataError: It cannot be written; nothing was recorded.
     """
-    named = {**{label: option for option, label in decided.options.items()}, **{name: name for name in decided.options}}
-    if outcome is not None and outcome not in named:
-        raise ConfigError(f'the decision has no option "{outcome}"', hint=nearest(outcome, named))
+    option = None if outcome is None else _option(decided, outcome)
     if not note.strip():
         raise ConfigError("an outcome without a note", hint="Say where it is known from, with --note.")
-    with _locked(path):
-        before = read_outcomes(path)
-        known = latest(before).get(decided.run_id)
+    with _log(path).opened() as log:
+        known = latest(log.lines).get(decided.run_id)
         if known is not None and not corrects:
             raise PlanError(
                 f"the outcome of {decided.run_id} was recorded on {known.at:%Y-%m-%d}",
@@ -226,72 +214,98 @@ def resolve(
             )
         if known is None and corrects:
             raise PlanError(f"no outcome of {decided.run_id} is recorded", hint="Leave --correct out.")
-        data = path.read_bytes() if before else b""
-        previous = sha256_hex(data.splitlines()[-1]) if before else None
         made = Resolved(
             at=at,
             run_id=decided.run_id,
-            outcome=None if outcome is None else named[outcome],
+            outcome=option,
             note=note.strip(),
             corrects=corrects,
             decision_sha256=decided.sha256,
-            previous_sha256=previous,
+            torn_bytes=log.torn_bytes,
+            previous_sha256=log.previous_sha256,
         )
-        line = json_line(made.model_dump(mode="json"))
-        write_whole(path, lambda target: target.write_bytes(data + line))
+        log.append(made)
     return made
 
 
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Let one process at a time append: two outcomes at once would both follow the same line."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.with_suffix(".lock").open("wb") as handle:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            yield
-    except OSError as error:
-        raise DataError(
-            f"{path} cannot be written: {reason(error)}", hint="Nothing was recorded; check permissions and space."
-        ) from error
+def _option(decided: Decided, said: str) -> str:
+    """Return the id of the option that an id or a label names."""
+    if said in decided.options:
+        return said
+    labelled = [option for option, label in decided.options.items() if label == said]
+    if len(labelled) > 1:
+        raise ConfigError(f'several options are called "{said}"', hint=f"Name one by its id: {', '.join(labelled)}.")
+    if not labelled:
+        known = (*decided.options, *decided.options.values())
+        raise ConfigError(f'the decision has no option "{said}"', hint=nearest(said, known))
+    return labelled[0]
 
 
-def _outcome(decided: Decided, known: Mapping[str, Resolved]) -> str | None:
+def _check(decisions: Sequence[Decided]) -> None:
+    """Raise where decisions cannot be counted together.
+
+    Raises:
+        PlanError: Simulated and real ones are mixed, or one is there twice.
+    """
+    if len({one.simulated for one in decisions}) > 1:
+        raise PlanError("simulated and real decisions are mixed", hint="One never teaches about the other.")
+    twice = [name for name, n in Counter(one.run_id for one in decisions).items() if n > 1]
+    if twice:
+        raise PlanError(f"decision {twice[0]} is there twice", hint="Each is counted once.")
+
+
+def _record(decided: Decided, known: Mapping[str, Resolved]) -> Resolved | None:
+    """Return what was recorded of a decision.
+
+    Raises:
+        IntegrityError: The decision was changed since.
+    """
     record = known.get(decided.run_id)
-    if record is None:
-        return None
-    if record.decision_sha256 != decided.sha256:
+    if record is not None and record.decision_sha256 != decided.sha256:
         raise IntegrityError(
             f"the record of {decided.run_id} was changed after its outcome was recorded",
             hint="Decide again with the same words to write it anew, or resolve it again with --correct.",
         )
-    return record.outcome
+    return record
 
 
 def hit_rate(decisions: Sequence[Decided], outcomes: Sequence[Resolved]) -> HitRate:
     """Return how often the panel's winner turned out right.
 
+    What the tie rule or one agent alone decided is no vote of the panel and counts apart. The interval takes decisions
+    to be independent.
+
+    Args:
+        decisions: Simulated ones, or real ones.
+        outcomes: What became of them.
+
     Raises:
+        PlanError: Simulated and real decisions are mixed, or one is there twice.
         IntegrityError: A decision's record was changed after its outcome was recorded.
 
     Example:
         >>> hit_rate((), ()).n
         0
     """
+    _check(decisions)
     known = latest(outcomes)
-    right = n = unknown = 0
+    right = n = unknown = unknowable = 0
     without: Counter[str] = Counter()
     for one in decisions:
-        outcome = _outcome(one, known)
-        if outcome is None:
+        record = _record(one, known)
+        if record is None:
             unknown += 1
+        elif record.outcome is None:
+            unknowable += 1
         elif one.winner is None:
             without[one.outcome] += 1
+        elif one.step in {TIE, SINGLE}:
+            without[one.step] += 1
         else:
             n += 1
-            right += one.winner == outcome
+            right += one.winner == record.outcome
     low, high = wilson(k=right, n=n) if n else (None, None)
-    return HitRate(right, n, low, high, dict(without), unknown)
+    return HitRate(right, n, low, high, dict(without), unknown, unknowable)
 
 
 def earned_weights(
@@ -299,8 +313,10 @@ def earned_weights(
 ) -> dict[str, EarnedWeight]:
     """Return the weights that voters earned, by role: the log-odds of being right (Nitzan & Paroush 1982).
 
-    A voter's share of right ballots is shrunk by one right and one wrong ballot. Under ``least`` resolved ballots it
-    has the weight of all voters together. Voters worse than chance have weight 0.
+    The weight is ``log((r + 1) / (n - r + 1))`` of r right ballots out of n, which is the log-odds of the share shrunk
+    by one right and one wrong ballot, a Beta(1, 1) prior. Under ``least`` resolved ballots a voter has the weight of
+    all ballots together. Below 0 a weight is held at 0. Who won is not looked at. The weights are the best ones for two
+    options and independent voters; for m options log(m - 1) would come on top of each (Ben-Yashar & Paroush 2001).
 
     Args:
         decisions: Simulated ones, or real ones: one never teaches about the other.
@@ -309,30 +325,34 @@ def earned_weights(
         least: Resolved ballots that a weight of one's own needs.
 
     Raises:
-        PlanError: Simulated and real decisions are mixed.
+        PlanError: Simulated and real decisions are mixed, or one is there twice.
         IntegrityError: A decision's record was changed after its outcome was recorded.
 
     Example:
         >>> earned_weights((), (), ["optimist"])["optimist"].flags
         ('pooled',)
     """
-    if len({one.simulated for one in decisions}) > 1:
-        raise PlanError("simulated and real decisions are mixed", hint="One never teaches about the other.")
+    _check(decisions)
     known = latest(outcomes)
     right: Counter[str] = Counter()
     total: Counter[str] = Counter()
+    many: set[str] = set()
     for one in decisions:
-        outcome = _outcome(one, known)
+        record = _record(one, known)
+        outcome = None if record is None else record.outcome
         for role, option in one.ballots if outcome is not None else ():
             total[role] += 1
             right[role] += option == outcome
+            if len(one.options) > 2:
+                many.add(role)
     pooled = _log_odds(right.total(), total.total())
     made = {}
     for role in sorted({*total, *roles}):
         few = total[role] < least
         weight = pooled if few else _log_odds(right[role], total[role])
-        flags = (*(["pooled"] if few else []), *(["worse_than_chance"] if weight < 0 else []))
-        made[role] = EarnedWeight(role, right[role], total[role], max(weight, 0.0), flags)
+        flags = {"pooled": few, "worse_than_chance": weight < 0, "many_options": role in many}
+        told = tuple(flag for flag, holds in flags.items() if holds)
+        made[role] = EarnedWeight(role, right[role], total[role], max(weight, 0.0), told)
     return made
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,15 +13,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consilience.decisions.log import Decided, Resolved, earned_weights, hit_rate, latest, read_outcomes, resolve
-from consilience.errors import ConfigError, IntegrityError, PlanError
+from consilience.decisions.log import (
+    Decided,
+    Resolved,
+    earned_weights,
+    hit_rate,
+    latest,
+    read_decisions,
+    read_outcomes,
+    resolve,
+)
+from consilience.errors import ConfigError, DataError, IntegrityError, PlanError
 
 NOW = datetime(2026, 12, 1, 12, 0, tzinfo=UTC)
 OPTIONS = {"o1": "ship", "o2": "wait"}
 
 
 def made(
-    number: int, winner: str | None = "o1", ballots: Sequence[tuple[str, str]] = (), *, simulated: bool = True
+    number: int,
+    winner: str | None = "o1",
+    ballots: Sequence[tuple[str, str]] = (),
+    *,
+    step: str = "full_vote",
+    simulated: bool = True,
 ) -> Decided:
     outcome = "tie" if winner is None else "winner"
     return Decided(
@@ -30,9 +45,9 @@ def made(
         OPTIONS,
         outcome,
         winner,
+        None if winner is None else step,
         tuple(ballots),
         simulated,
-        f"{number:064d}",
     )
 
 
@@ -43,6 +58,7 @@ def resolved(decided: Decided, outcome: str | None) -> Resolved:
         outcome=outcome,
         note="seen",
         decision_sha256=decided.sha256,
+        torn_bytes=0,
         previous_sha256=None,
     )
 
@@ -89,7 +105,49 @@ def test_what_cannot_be_recorded_is_refused_and_records_nothing(tmp_path: Path) 
         resolve(path, made(1), "ship", note="  ", at=NOW)
     with pytest.raises(PlanError, match="no outcome of run-01"):
         resolve(path, made(1), "ship", note="seen", at=NOW, corrects=True)
-    assert not path.exists()
+    with pytest.raises(DataError, match="could not be read again"):
+        resolve(path, made(1), "ship", note="caf\udce9", at=NOW)  # as a terminal that is not UTF-8 hands it over
+    same = replace(made(1), options={"o1": "ship", "o2": "ship"})
+    with pytest.raises(ConfigError, match="several options are called") as caught:
+        resolve(path, same, "ship", note="seen", at=NOW)
+    assert "o1, o2" in caught.value.hint
+    assert read_outcomes(path) == ()
+
+
+def test_outcomes_taken_out_or_changed_at_the_end_are_missed(tmp_path: Path) -> None:
+    path = tmp_path / "decisions.jsonl"
+    for number in range(3):
+        resolve(path, made(number), "ship", note="seen", at=NOW)
+    whole = path.read_bytes()
+    lines = whole.splitlines(keepends=True)
+    for left, at in (
+        (b"", 1),
+        (lines[0], 2),
+        (b"".join(lines[:2]), 3),
+        (whole[:-1], 3),
+        (b"".join(lines[:2]) + lines[2].replace(b'"o1"', b'"o2"'), 3),
+    ):
+        path.write_bytes(left)
+        with pytest.raises(IntegrityError, match=f"the 3 outcomes that were recorded: line {at} was changed"):
+            read_outcomes(path)
+        with pytest.raises(IntegrityError, match="the 3 outcomes"):
+            resolve(path, made(9), "ship", note="seen", at=NOW)
+        assert path.read_bytes() == left
+    path.unlink()
+    with pytest.raises(IntegrityError, match="taken away"):
+        read_outcomes(path)
+
+
+def test_the_log_only_grows_and_an_unfinished_line_is_replaced_and_told(tmp_path: Path) -> None:
+    path = tmp_path / "decisions.jsonl"
+    resolve(path, made(1), "ship", note="seen", at=NOW)
+    whole, inode = path.read_bytes(), path.stat().st_ino
+    path.write_bytes(whole + whole[:40])  # power went before the second line was whole
+    assert len(read_outcomes(path)) == 1
+    assert resolve(path, made(2), "ship", note="seen", at=NOW).torn_bytes == 40
+    assert path.read_bytes().startswith(whole)
+    assert path.stat().st_ino == inode
+    assert len(read_outcomes(path)) == 2
 
 
 def test_two_options_called_like_each_others_ids_are_told_apart_by_id(tmp_path: Path) -> None:
@@ -101,10 +159,54 @@ def test_the_hit_rate_is_of_winners_with_a_known_outcome_and_nothing_else() -> N
     decisions = [made(1, "o1"), made(2, "o1"), made(3, None), made(4, "o2"), made(5, "o2")]
     outcomes = [resolved(one, outcome) for one, outcome in zip(decisions, ("o1", "o2", "o1", None), strict=False)]
     rate = hit_rate(decisions, outcomes)
-    assert (rate.right, rate.n, rate.without, rate.unknown) == (1, 2, {"tie": 1}, 2)
+    assert (rate.right, rate.n, rate.without, rate.unknown, rate.unknowable) == (1, 2, {"tie": 1}, 1, 1)
     assert [rate.low, rate.high] == pytest.approx([0.0945, 0.9055], abs=1e-4)
     nothing = hit_rate(decisions, [])
     assert (nothing.n, nothing.low, nothing.high, nothing.unknown) == (0, None, None, 5)
+
+
+@pytest.mark.parametrize("step", ["tie_rule", "single_agent"])
+def test_what_no_vote_of_the_panel_decided_is_neither_a_hit_nor_a_miss(step: str) -> None:
+    decisions = [made(1, "o1", step=step), made(2, "o1", step=step), made(3, "o1")]
+    outcomes = [resolved(one, outcome) for one, outcome in zip(decisions, ("o1", "o2", "o1"), strict=True)]
+    rate = hit_rate(decisions, outcomes)
+    assert (rate.right, rate.n, rate.without) == (1, 1, {step: 2})
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["o1", "o2", None]),
+            st.sampled_from(["full_vote", "tie_rule"]),
+            st.sampled_from(["o1", "o2", None, "later"]),
+        ),
+        max_size=20,
+    )
+)
+def test_every_decision_is_counted_once_and_by_name(told: list[tuple[str | None, str, str | None]]) -> None:
+    decisions = [made(number, winner, step=step) for number, (winner, step, _) in enumerate(told)]
+    outcomes = [resolved(one, said) for one, (_, _, said) in zip(decisions, told, strict=True) if said != "later"]
+    rate = hit_rate(decisions, outcomes)
+    assert rate.n + sum(rate.without.values()) + rate.unknown + rate.unknowable == len(told)
+    assert rate.right == sum(winner == said and step == "full_vote" for winner, step, said in told if winner)
+
+
+def test_weights_do_not_look_at_who_won() -> None:
+    told = [("o1", "o2"), ("o2", "o1"), ("o1", "o1")] * 5
+    decisions = [made(number, "o1", [("a", own)]) for number, (own, _) in enumerate(told)]
+    others = [replace(one, winner="o2") for one in decisions]
+    sides = [
+        earned_weights(side, [resolved(one, out) for one, (_, out) in zip(side, told, strict=True)])
+        for side in (decisions, others)
+    ]
+    assert sides[0] == sides[1]
+
+
+def test_weights_from_more_than_two_options_say_so() -> None:
+    decisions = [replace(made(number, "o1", [("a", "o1")]), options=OPTIONS | {"o3": "ask"}) for number in range(10)]
+    weights = earned_weights(decisions, [resolved(one, "o1") for one in decisions])
+    assert weights["a"].flags == ("many_options",)
+    assert weights["a"].weight == pytest.approx(math.log(11))
 
 
 def test_a_voter_that_agrees_with_winners_that_turn_out_wrong_earns_nothing() -> None:
@@ -126,12 +228,17 @@ def test_ballots_in_decisions_without_an_outcome_teach_nothing() -> None:
 def test_simulated_and_real_decisions_never_teach_about_each_other() -> None:
     with pytest.raises(PlanError, match="mixed"):
         earned_weights([made(1), made(2, simulated=False)], [])
+    with pytest.raises(PlanError, match="mixed"):
+        hit_rate([made(1), made(2, simulated=False)], [])
+    for count in (hit_rate, earned_weights):
+        with pytest.raises(PlanError, match="run-01 is there twice"):
+            count([made(1), made(1)], [])
 
 
 def test_a_record_changed_after_its_outcome_was_recorded_is_refused() -> None:
     decided = made(1, "o1", [("a", "o1")])
     outcome = resolved(decided, "o1")
-    changed = replace(decided, winner="o2", sha256="f" * 64)
+    changed = replace(decided, winner="o2")
     with pytest.raises(IntegrityError, match="run-01 was changed"):
         hit_rate([changed], [outcome])
     with pytest.raises(IntegrityError, match="run-01 was changed"):
@@ -147,3 +254,27 @@ def test_weights_are_the_log_odds_of_shrunken_shares_of_outcomes(told: list[tupl
         shown = own if len(own) >= 10 else [right for _, right in told]
         share = (sum(shown) + 1) / (len(shown) + 2)
         assert weight.weight == pytest.approx(max(0.0, math.log(share / (1 - share))))
+
+
+def test_a_copied_decision_is_refused_not_counted_twice(tmp_path: Path) -> None:
+    told = {
+        "run_id": "run-01",
+        "audit": {"ended_at": "2026-11-01T00:00:00Z", "question": {"text": "Ship?"}},
+        "options": OPTIONS,
+        "outcome": "winner",
+        "winner": "o1",
+        "step": "full_vote",
+        "votes": [{"role": "a", "option": "o1"}, {"role": "b", "option": None}],
+        "simulated": True,
+    }
+    for folder in ("run-01", "run-01 copy"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "decision.json").write_text(json.dumps(told))
+    with pytest.raises(IntegrityError, match="it is a copy of run-01"):
+        read_decisions(tmp_path)
+    (tmp_path / "run-01 copy" / "decision.json").unlink()
+    (decided,) = read_decisions(tmp_path)
+    assert decided.ballots == (("a", "o1"),)
+    outcome = resolved(decided, "o1")
+    (tmp_path / "run-01" / "decision.json").write_text(json.dumps(told | {"a_later_field": 1}))
+    assert hit_rate(read_decisions(tmp_path), [outcome]).right == 1
