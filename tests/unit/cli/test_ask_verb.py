@@ -129,6 +129,6 @@ def test_asking_does_not_disturb_the_evaluation_of_a_study(cli: Cli, demo_projec
     before = cli("evaluate", "--include-simulated", "--project", demo_project, "--json").document
     run_id = cli("ask", "Which?", *CHOICE, "--project", demo_project, "--json").document["run_id"]
     after = cli("evaluate", "--include-simulated", "--project", demo_project, "--json").document
-    assert after == before | {"single_questions": [run_id]}
+    assert after == before | {"single_questions": sorted([*before["single_questions"], run_id])}
     told = cli("evaluate", "--include-simulated", "--project", demo_project).out
-    assert "left out 1 single question" in told
+    assert f"left out {len(after['single_questions'])} single question" in told
