@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,15 @@ class Done:
 
 
 Cli = Callable[..., Done]
+
+
+def verbs_of(command: Any, *before: str) -> Iterator[tuple[str, ...]]:
+    """Yield every verb below a command that does something, the words of each."""
+    below: dict[str, Any] = getattr(command, "commands", {})
+    for name, each in below.items():
+        yield from verbs_of(each, *before, name)
+    if not below:
+        yield before
 
 
 def write_questions(path: Path, n: int) -> Path:

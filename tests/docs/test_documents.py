@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
+from cli_cases import verbs_of
 from consilience.cli import main
 from consilience.cli.app import app
 from consilience.config import load_packaged
@@ -112,15 +113,6 @@ def test_every_command_in_a_document_exists_with_its_options(
     assert len(told) >= 10
     wrong = [(name, words) for name, words in told if main([*words[1:], "--help"]) != 0]
     assert wrong == [], capsys.readouterr().err
-
-
-def verbs_of(command: Any, *before: str) -> Iterator[tuple[str, ...]]:
-    """Yield every verb below a command, the words of each."""
-    below: dict[str, Any] = getattr(command, "commands", {})
-    for name, each in below.items():
-        yield from verbs_of(each, *before, name)
-    if not below:
-        yield before
 
 
 def test_every_verb_is_shown_in_a_document() -> None:

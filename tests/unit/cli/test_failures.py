@@ -27,7 +27,8 @@ def test_every_error_has_its_exit_code_a_message_and_a_hint(
     kind: type[ConsilienceError], capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = ["what happened"] if kind is errors.ContractError else "what happened"
-    error = kind(said, hint="what to do")  # type: ignore[arg-type]
+    further = {"failure": "timeout"} if kind is errors.SearchError else {}
+    error = kind(said, hint="what to do", **further)  # type: ignore[arg-type]
     assert report(error, debug=False) == EXPECTED.get(kind, 1)
     captured = capsys.readouterr()
     assert captured.out == ""

@@ -261,6 +261,7 @@ def test_runs_are_listed_with_their_state(cli: Cli, demo_project: Path, tmp_path
         "_H_skeptic_r2": "finished",
         "_I_placebo_r2": "finished",
         "_J_single_matched.G_debate_r2": "finished",
+        "_ask": "finished",  # the forecast, and the decision
         "_empty": "not recorded",
     }
     assert listed["_empty"]["spent_usd"] is None

@@ -29,8 +29,8 @@ from engine_cases import DEBATE, INDEPENDENT, answer_json, carry_out, make_item,
 
 KINDS = ("probability", "distribution", "choice")
 SHARES = ["option:o0", "option:o1", "option:o2"]
-RANKED = {"borda", "copeland", "minimax", "ranked_pairs", "schulze", "irv"}
-"""Rules that read rankings, which nobody gives here."""
+UNREAD = {"approval", "borda", "copeland", "minimax", "ranked_pairs", "schulze", "irv"}
+"""Rules that read approvals or rankings, which nobody gives here."""
 
 
 def run(folder: Path, item: Item, say: Any = None, protocol: Any = INDEPENDENT) -> RunReport:
@@ -59,7 +59,7 @@ def test_every_kind_runs_resumes_and_is_recomputed(tmp_path: Path, kind: str, pr
     item = make_item(kind=kind)
     report = run(tmp_path / "run", item, protocol=protocol)
     frame = report.predictions
-    unread = RANKED if kind == "choice" else set()
+    unread = UNREAD if kind == "choice" else set()
     assert {
         (row["aggregation"], row["status"]) for row in frame.select("aggregation", "status").iter_rows(named=True)
     } == {(rule, "no_quorum" if rule in unread else "answered") for rule in rule_names(item.question.kind)}
