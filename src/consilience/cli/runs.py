@@ -31,7 +31,16 @@ RULES: dict[Kind, tuple[str, ...]] = {
     ),
     "distribution": ("linear_pool", "logarithmic_pool"),
     "choice": (
-        *("plurality", "majority", "supermajority", "unanimity", "weighted", "confidence_weighted", "borda", "approval"),
+        *(
+            "plurality",
+            "majority",
+            "supermajority",
+            "unanimity",
+            "weighted",
+            "confidence_weighted",
+            "borda",
+            "approval",
+        ),
         *("copeland", "minimax", "ranked_pairs", "schulze", "irv"),
     ),
 }
