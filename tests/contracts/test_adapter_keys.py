@@ -89,6 +89,7 @@ def place(fake: FakeServer, tmp_path: Path) -> Place:
     return Place(tmp_path, fake)
 
 
+@pytest.mark.slow
 def test_a_whole_live_run_shows_its_keys_nowhere(place: Place, fake: FakeServer) -> None:
     faults = (status(429), Fault("drop"), Fault("invalid_json"), Fault("refusal"), Fault("error_body"), status(400))
     watch = Processes(faults)

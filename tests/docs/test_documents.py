@@ -25,8 +25,8 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 OFFLINE = ("howto-own-sales.md", "howto-questions.md", "howto-panels.md", "howto-arms.md", "howto-baselines.md")
 
-LONG = ("howto-arms.md", "howto-baselines.md")
-"""Of these; they run many arms, or fit several models."""
+LONG = tuple(name for name in OFFLINE if name != "howto-questions.md")
+"""Of these; they build tables, run many arms, or fit several models."""
 
 
 def blocks(document: Path, language: str) -> list[str]:

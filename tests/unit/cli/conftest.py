@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -27,10 +30,17 @@ def cli(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> C
 
 
 @pytest.fixture(scope="session")
-def finished_demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project in which the demo has run."""
-    root = tmp_path_factory.mktemp("demo")
-    assert main(["demo", "--project", str(root)]) == 0
+def finished_demo(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """A project in which the demo has run, once for all workers; ``said.txt`` holds what it printed."""
+    base = tmp_path_factory.getbasetemp()
+    root = (base if worker_id == "master" else base.parent) / "finished-demo"
+    root.mkdir(exist_ok=True)
+    with (root / "one-worker").open("w") as turnstile:
+        fcntl.flock(turnstile, fcntl.LOCK_EX)
+        if not (root / "said.txt").exists():
+            command = [sys.executable, "-m", "consilience", "demo", "--project", str(root)]
+            done = subprocess.run(command, check=True, capture_output=True, text=True)
+            (root / "said.txt").write_text(done.stdout)
     return root
 
 

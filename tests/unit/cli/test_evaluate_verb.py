@@ -8,6 +8,8 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from cli_cases import Cli, question, run_of
 
 KINDS: dict[str, tuple[dict[str, Any], Any]] = {
@@ -90,6 +92,7 @@ def test_errors_of_a_panel_on_a_judged_split_are_worked_out_when_it_is_looked_at
     assert row["faithfulness"][0]["answers"] == 36
 
 
+@pytest.mark.slow
 def test_repetitions_are_no_arms_but_tell_how_much_a_run_differs(cli: Cli, demo_project: Path) -> None:
     single = run_of(demo_project, "E_single")
     plan = json.loads((demo_project / "results" / "runs" / single / "protocol.json").read_bytes())["plan"]
@@ -106,6 +109,7 @@ def test_repetitions_are_no_arms_but_tell_how_much_a_run_differs(cli: Cli, demo_
     assert [row["n_items"] for row in alone["arms"] if row["arm"] == "E_single"] == [3]
 
 
+@pytest.mark.slow
 def test_intervals_are_calibrated_on_validation_and_applied_to_later_items_only(cli: Cli, tmp_path: Path) -> None:
     early, late = dated(tmp_path / "early.jsonl", year=2024), dated(tmp_path / "late.jsonl", year=2025)
     where = ("--project", tmp_path)
@@ -161,6 +165,7 @@ def test_intervals_are_calibrated_on_validation_and_applied_to_later_items_only(
     assert "calibrations are fitted on validation" in refused.err
 
 
+@pytest.mark.slow
 def test_yes_no_runs_alone_are_shown_with_cost_and_difference_and_the_report_counts_them(
     cli: Cli, tmp_path: Path
 ) -> None:

@@ -29,6 +29,7 @@ def run(cli: Cli, project: Path, arm: str) -> Done:
     return cli(*("run-arm", "--arm", arm, "--synthetic", "--split", "test", "--n", 3, "--project", project, "--json"))
 
 
+@pytest.mark.slow
 def test_a_study_is_frozen_looked_at_once_and_deviations_are_told(cli: Cli, project: Path) -> None:
     where = ("--project", project)
     made = cli("freeze", *where, "--json").document
@@ -172,6 +173,7 @@ def test_changed_truths_are_named_by_check_and_beside_the_tables(cli: Cli, demo_
     assert bent.document["protocol_deviations"] == ["data/processed/analytic.parquet changed"]
 
 
+@pytest.mark.slow
 def test_a_report_shows_the_latest_look_and_says_what_reason_it_did_not_need(cli: Cli, project: Path) -> None:
     told = ("--include-simulated", "--project", project)
     assert run(cli, project, "E_single").code == 0
@@ -197,6 +199,7 @@ def test_a_reason_for_what_may_be_looked_at_freely_is_not_needed(cli: Cli, demo_
     assert "--again was not needed: validation may be looked at freely" in told.err
 
 
+@pytest.mark.slow
 def test_check_is_silent_about_form_and_names_the_file_of_a_changed_word(project: Path, tmp_path: Path) -> None:
     package = tmp_path / "src" / "consilience"
     shutil.copytree(str(files("consilience")), package, ignore=shutil.ignore_patterns("__pycache__"))

@@ -25,7 +25,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("conformity")
     town = str(root / "town.parquet")
     commands = [
-        ["data", "synth", "--output", town],
+        ["data", "synth", "--sales", "500", "--output", town],
         ["data", "build", "--adapter", "synthetic", "--input", town],
         ["data", "splits"],
         ["data", "subsample"],

@@ -104,6 +104,7 @@ def test_several_families_have_pictures_of_different_names() -> None:
     assert [picture.name for picture in pulls([one, one])] == ["pulls-1", "pulls-2"]
 
 
+@pytest.mark.slow
 def test_hostile_roles_are_only_text_and_the_bytes_are_the_same_twice() -> None:
     (picture,) = pulls([found("G_debate_r2", "G_other_r2", "control_reask_r1")])
     one, two = rendered(picture), rendered(picture)

@@ -143,6 +143,7 @@ def test_without_a_calibration_there_is_no_picture() -> None:
     assert recalibrated(evaluate(_frame("test", arms), truth, n_resamples=50)) == []
 
 
+@pytest.mark.slow
 def test_hostile_arms_are_only_text_and_the_bytes_are_the_same_twice(numbers: Evaluation, chances: Evaluation) -> None:
     for picture in (*recalibrated(numbers), *recalibrated(chances)):
         one, two = rendered(picture), rendered(picture)

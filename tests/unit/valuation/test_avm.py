@@ -28,6 +28,7 @@ def fitted(town: FeatureMatrix) -> FittedAvm:
     return QUICK.fit(town.part("train"), town.part("validation"))
 
 
+@pytest.mark.slow
 def test_the_windows_of_validation_follow_each_other_and_hold_all_of_it(town: FeatureMatrix, fitted: FittedAvm) -> None:
     windows = list(fitted.windows.values())
     assert list(fitted.windows) == ["tuning", "stacking", "conformal"]
