@@ -33,6 +33,7 @@ from consilience.cli import (
     scoring,
     tracing,
     vendors,
+    viewing,
 )
 from consilience.cli.console import note, outspoken
 from consilience.cli.failures import report
@@ -78,6 +79,7 @@ app.command("ledger", epilog="Example: consilience ledger _G_debate_r2-test-0123
     runs.ledger
 )
 app.command("providers-check", epilog="Example: consilience providers-check")(vendors.providers_check)
+app.command("view", epilog=viewing.EXAMPLE)(viewing.view)
 app.command("fake-server", epilog="Example: consilience fake-server --port 8765")(vendors.fake_server)
 app.add_typer(vendors.models, name="models", help="Models that run on this machine.")
 app.command("runs", epilog="Example: consilience runs --json")(runs.runs)

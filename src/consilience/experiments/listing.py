@@ -57,7 +57,7 @@ def listed(folder: Path) -> Listed:
     """
     plan = _object(_object(_read(folder / "protocol.json")).get("plan"))
     manifest = _object(_read(folder / "manifest.json"))
-    last = _last_line(folder)
+    last = last_line(folder)
     done: int | None
     spent: float | None
     state: State
@@ -91,7 +91,7 @@ def _from_journal(folder: Path) -> tuple[State, int | None, float | None]:
     return "finished" if found.finished else "stopped", len(found.items_finished), found.spent_nano / NANO
 
 
-def _last_line(folder: Path) -> bytes:
+def last_line(folder: Path) -> bytes:
     """Return the end of the last record, whole unless it is longer than a million bytes; empty without any."""
     numbers = segments(folder)
     if not numbers:
