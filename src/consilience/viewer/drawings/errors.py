@@ -10,7 +10,7 @@ from typing import Final
 from consilience.viewer.drawings.sheet import PALETTES, WIDTH, Scale, Sheet, Theme, scale_of, short_amount
 
 _HEIGHT: Final = 300.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 58.0, 14.0, 16.0, 40.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 58.0, 20.0, 24.0, 40.0
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from consilience.viewer.drawings.sheet import PALETTES, WIDTH, Scale, Sheet, Theme, scale_of, short_amount
@@ -71,24 +72,7 @@ def draw_fan(fan: Fan, theme: Theme) -> bytes:
         return sheet.svg()
     y = scale_of(every, _HEIGHT - _BOTTOM, _TOP, log=fan.log and min(every) > 0)
     _axis(sheet, y, fan)
-    room = WIDTH - _LEFT - _RIGHT - (_PANEL if fan.panel else 0)
-    wide = room / max(1, len(fan.rounds))
-    before: dict[str, tuple[float, float]] = {}
-    for column, (number, said) in enumerate(fan.rounds):
-        start = _LEFT + column * wide
-        for place, seat in enumerate(fan.seats):
-            if seat not in said:
-                continue
-            x = start + wide * (place + 1) / (len(fan.seats) + 1)
-            colour = sheet.palette.hues[place % len(sheet.palette.hues)]
-            if seat in before:
-                sheet.line(*before[seat], x, y(said[seat].point), colour=sheet.palette.line, width=0.8)
-            _bar(sheet, x, y, said[seat], colour)
-            before[seat] = (x, y(said[seat].point))
-            if len(fan.seats) <= _MOST_NUMBERED:
-                at = _HEIGHT - _BOTTOM + 12
-                sheet.text(x, at, str(place + 1), anchor="middle", size=8.5, colour=colour)
-        sheet.text(start + wide / 2, _HEIGHT - 12, f"round {number}", anchor="middle", colour=sheet.palette.soft)
+    _seats(sheet, y, fan)
     if fan.panel is not None:
         x = WIDTH - _RIGHT - _PANEL / 2
         _bar(sheet, x, y, fan.panel, sheet.palette.ink, wide=True)
@@ -97,6 +81,31 @@ def draw_fan(fan: Fan, theme: Theme) -> bytes:
         sheet.line(_LEFT, y(fan.truth), WIDTH - _RIGHT, y(fan.truth), colour=sheet.palette.ink, width=1.2, dash="2 3")
         sheet.text(WIDTH - _RIGHT, y(fan.truth) - 3, "truth", anchor="end", size=9.5)
     return sheet.svg()
+
+
+def _seats(sheet: Sheet, y: Scale, fan: Fan) -> None:
+    """Draw a column per round: the lines that join a seat's answers first, so that its bars lie over them."""
+    room = WIDTH - _LEFT - _RIGHT - (_PANEL if fan.panel else 0)
+    wide = room / max(1, len(fan.rounds))
+    xs = [wide * (place + 1) / (len(fan.seats) + 1) for place in range(len(fan.seats))]
+    starts = [_LEFT + column * wide for column in range(len(fan.rounds))]
+    for (number, _), start in zip(fan.rounds, starts, strict=True):
+        sheet.text(start + wide / 2, _HEIGHT - 12, f"round {number}", anchor="middle", colour=sheet.palette.soft)
+    for place, (seat, x) in enumerate(zip(fan.seats, xs, strict=True)):
+        stood = [(start + x, said[seat]) for (_, said), start in zip(fan.rounds, starts, strict=True) if seat in said]
+        for (x1, before), (x2, after) in pairwise(stood):
+            sheet.line(x1, y(before.point), x2, y(after.point), colour=sheet.palette.line, width=0.8)
+        for start in starts if len(fan.seats) <= _MOST_NUMBERED else ():
+            number_at = _HEIGHT - _BOTTOM + 12
+            sheet.text(start + x, number_at, str(place + 1), anchor="middle", size=7.5, colour=_hue(sheet, place))
+    for place, (seat, x) in enumerate(zip(fan.seats, xs, strict=True)):
+        for (_, said), start in zip(fan.rounds, starts, strict=True):
+            if seat in said:
+                _bar(sheet, start + x, y, said[seat], _hue(sheet, place))
+
+
+def _hue(sheet: Sheet, place: int) -> str:
+    return sheet.palette.hues[place % len(sheet.palette.hues)]
 
 
 def _values(said: Said) -> list[float]:

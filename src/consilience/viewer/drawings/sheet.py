@@ -13,6 +13,8 @@ from consilience.evidence.visible import visible_text
 Theme = Literal["light", "dark"]
 WIDTH: Final = 480
 """So narrow that letters stay readable where the picture fills a telephone's screen."""
+_WIDE: Final = 4
+"""Logarithmic scales over more than this ratio are marked at 1, 2, 5, 10 …"""
 FONT: Final = "system-ui, 'DejaVu Sans', sans-serif"
 
 
@@ -127,6 +129,9 @@ class Scale:
         span = self.high - self.low
         if span <= 0:
             return [self.low]
+        if self.log and self.high > self.low * _WIDE:
+            powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
+            return [v for power in powers for k in (1, 2, 5) if self.low <= (v := k * 10.0**power) <= self.high]
         raw = span / most
         power = 10.0 ** math.floor(math.log10(raw))
         step = next(k * power for k in (1, 2, 2.5, 5, 10) if k * power >= raw * 0.999)
