@@ -52,6 +52,7 @@ def make_app(study: Study, access: Access) -> Guard:
         Route("/static/{name}", pages.answer(_static)),
     ]
     app = Starlette(routes=routes)
+    app.router.redirect_slashes = False  # a name that ends in a slash is none of ours
     app.add_exception_handler(HTTPException, _refused)
     app.add_exception_handler(ConsilienceError, _failed)
     return Guard(app, access)

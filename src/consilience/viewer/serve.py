@@ -83,7 +83,12 @@ def serve(study: Study, listener: socket.socket, access: Access) -> None:
         listener: From `listen`.
         access: From `access_of`.
     """
-    config = uvicorn.Config(
+    uvicorn.Server(configured(study, access)).run([listener])
+
+
+def configured(study: Study, access: Access) -> uvicorn.Config:
+    """Return how the server runs: it says nothing of itself and logs no address, which may hold a token."""
+    return uvicorn.Config(
         make_app(study, access),
         log_level="warning",
         access_log=False,
@@ -92,4 +97,3 @@ def serve(study: Study, listener: socket.socket, access: Access) -> None:
         lifespan="off",
         timeout_graceful_shutdown=1,
     )
-    uvicorn.Server(config).run([listener])

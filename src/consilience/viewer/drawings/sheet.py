@@ -15,6 +15,8 @@ WIDTH: Final = 480
 """So narrow that letters stay readable where the picture fills a telephone's screen."""
 _WIDE: Final = 4
 """Logarithmic scales over more than this ratio are marked at 1, 2, 5, 10 …"""
+_TOO_WIDE: Final = 1e9
+"""Over more than this ratio a logarithmic scale shows nothing but powers; values are then shown as they are."""
 FONT: Final = "system-ui, 'DejaVu Sans', sans-serif"
 
 
@@ -140,9 +142,9 @@ class Scale:
 
 
 def scale_of(values: Sequence[float], start: float, end: float, *, log: bool = False) -> Scale:
-    """Return a scale on which all values have room."""
+    """Return a scale on which all values have room; a logarithmic one only for positive values of like size."""
     low, high = min(values), max(values)
-    if log and low > 0:
+    if log and low > 0 and high / low < _TOO_WIDE:
         room = max((high / low) ** 0.06, 1.01)
         return Scale(low / room, high * room, start, end, log=True)
     room = (high - low) * 0.06 or abs(high) * 0.05 or 1.0
