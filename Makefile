@@ -11,13 +11,14 @@ IN_STUDY = $(BIN)/consilience --project $(STUDY)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env demo all study paper test test-slow check bench lock
+.PHONY: help env demo all study paper test test-slow test-browser check bench lock
 
 help:
 	@echo "make demo       the whole thing offline, on a synthetic town"
 	@echo "make all        tests, then a simulated study from raw sales to the paper, in $(STUDY)"
 	@echo "make test       the fast tests and every documented example"
 	@echo "make test-slow  kill campaign, coverage studies, whole data sets"
+	@echo "make test-browser  a real browser walks through the viewer (installs Chromium from Debian's packages)"
 	@echo "make check      formatting, lint, types, direction of imports"
 	@echo "make bench      all benchmarks; rewrites benchmarks/RESULTS.md"
 	@echo "make lock       writes requirements.lock anew from pyproject.toml (needs uv)"
@@ -56,6 +57,12 @@ test: $(READY)
 test-slow: $(READY)
 	$(BIN)/python -m pytest -m slow tests
 
+# The one suite that needs a program of the system: Chromium, from Debian's packages, where it is not there yet.
+test-browser: $(VENV)/.browser
+	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } || { \
+	  echo "make test-browser needs chromium: install Debian's package of that name." >&2; exit 1; }
+	$(BIN)/python -m pytest -m browser tests/browser
+
 check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -67,9 +74,11 @@ bench: $(READY)
 
 # The pins stay as they are unless pyproject.toml asks for others; UPGRADE=--upgrade moves all of them.
 lock:
-	@uv=$$(command -v uv || command -v $(BIN)/uv) || { echo "make lock needs uv: pip install uv" >&2; exit 1; }; \
+	@set -e; uv=$$(command -v uv || command -v $(BIN)/uv) || { echo "make lock needs uv: pip install uv" >&2; exit 1; }; \
 	$$uv pip compile --universal --python-version 3.11 --extra dev --extra report --generate-hashes \
-	  --custom-compile-command "make lock" $(UPGRADE) --quiet pyproject.toml -o requirements.lock
+	  --custom-compile-command "make lock" $(UPGRADE) --quiet pyproject.toml -o requirements.lock; \
+	$$uv pip compile --universal --python-version 3.11 --group browser --constraint requirements.lock --generate-hashes \
+	  --custom-compile-command "make lock" $(UPGRADE) --quiet -o requirements-browser.lock
 
 $(READY): requirements.lock pyproject.toml
 	@set -eu; \
@@ -98,4 +107,11 @@ $(READY): requirements.lock pyproject.toml
 	fi; \
 	$$install --require-hashes -r requirements.lock; \
 	$$install --no-deps --no-build-isolation -e .; \
+	touch $@
+
+$(VENV)/.browser: $(READY) requirements-browser.lock
+	@set -eu; \
+	if command -v uv >/dev/null; then install="uv pip install --quiet --python $(BIN)/python"; \
+	else install="$(BIN)/python -m pip install --quiet --disable-pip-version-check"; fi; \
+	$$install --require-hashes -r requirements-browser.lock; \
 	touch $@

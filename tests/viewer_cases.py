@@ -6,7 +6,7 @@ import http.client
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -136,3 +136,18 @@ class Page(HTMLParser):
                 self.links.append(value or "")
             elif name in {"href", "src", "srcset", "action", "hx-get"}:
                 self.loaded.append(value or "")
+
+
+@dataclass
+class Seen:
+    """What a browser did while a test looked on.
+
+    Attributes:
+        requests: Addresses it asked for.
+        problems: Errors of scripts, refusals of the policy, failed loads.
+        dialogs: Texts of dialogs that opened.
+    """
+
+    requests: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    dialogs: list[str] = field(default_factory=list)
