@@ -26,7 +26,7 @@ ARMS = (("E_single",), ("G_debate", "--rounds", "1"))
 
 @pytest.fixture(scope="session")
 def chromium(study: Path) -> Iterator[Any]:
-    """Debian's Chromium, driven by Playwright, whose loop lets no other run in this thread: so the study comes first."""
+    """Debian's Chromium. Playwright's loop lets no other run in this thread, so the study is made first."""
     assert study.is_dir()
     from playwright.sync_api import sync_playwright  # noqa: PLC0415 - installed by `make test-browser` alone
 

@@ -63,7 +63,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {"clip": clip, "amount": amount, "usd": usd, "nano": nano, "share": share, "words": words}
-    made.filters |= {"part": part, "compact": compact}
+    made.filters |= {"part": part, "compact": compact, "json_text": json_text}
     return made
 
 
@@ -94,8 +94,38 @@ def clip(text: str, most: int = LONGEST) -> str:
 
 
 def compact(value: object) -> str:
-    """Return a JSON value in one line, a text as it is."""
-    return clip(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    """Return a JSON value in one line for readers; what is nested stays JSON.
+
+    Example:
+        >>> compact({"kept": 5, "share": 1 / 3}), compact(["a", "b"]), compact([]), compact([{"a": 1}])
+        ('kept 5, share 0.333333', 'a, b', 'none', '[{"a": 1}]')
+    """
+    if isinstance(value, str):
+        return clip(value)
+    if isinstance(value, dict | list) and not value:
+        return "none"
+    if isinstance(value, dict) and all(map(_is_plain, value.values())):
+        return clip(", ".join(f"{words(str(name))} {_plain(one)}" for name, one in value.items()))
+    if isinstance(value, list) and all(map(_is_plain, value)):
+        return clip(", ".join(map(_plain, value)))
+    return _plain(value) if _is_plain(value) else json_text(value)
+
+
+def _is_plain(value: object) -> bool:
+    return value is None or isinstance(value, str | int | float)
+
+
+def _plain(value: object) -> str:
+    if value is None:
+        return "unknown"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def json_text(value: object) -> str:
+    """Return a JSON value as JSON."""
+    return clip(json.dumps(value, ensure_ascii=False), LONGEST * 10)
 
 
 def amount(value: object) -> str:

@@ -53,9 +53,10 @@ VERBS = [
     ("runs",),
     ("providers-check",),
     ("fake-server",),
+    ("view",),
     ("models", "install"),
 ]
-ENDLESS = {("fake-server",)}
+ENDLESS = {("fake-server",), ("view",)}
 """They serve until they are ended and print no result."""
 
 
