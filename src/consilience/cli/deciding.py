@@ -162,8 +162,8 @@ def _terms(
     **others: Any,
 ) -> DecisionTerms:
     from consilience.cli.running import now  # noqa: PLC0415 - heavy
-    from consilience.cli.settings import Flags, keys_and_urls, settle  # noqa: PLC0415 - the same
     from consilience.decisions.decide import DecisionTerms  # noqa: PLC0415 - the same
+    from consilience.experiments.settings import Flags, keys_and_urls, settle  # noqa: PLC0415 - the same
 
     settings = settle(place.root, Flags(max_spend_usd=max_spend_usd, tier=tier, committee=model, seed=seed), os.environ)
     if model is not None:

@@ -14,7 +14,6 @@ from consilience.cli.one_run import executed, residual
 from consilience.cli.place import Place
 from consilience.cli.planning import Asked, planned
 from consilience.cli.running import Wanted, check_keys, items_of, items_unwritten, run_name
-from consilience.cli.settings import Flags, Settings, settle
 from consilience.core.packet import Item
 from consilience.errors import BudgetError, ConfigError, StoppedError
 from consilience.experiments.costs import ArmCost, actual_cost, foreseen_cost
@@ -22,6 +21,7 @@ from consilience.experiments.foresight import Foresight, foresee
 from consilience.experiments.grid import Cell, GridSpec, cells
 from consilience.experiments.orders import RunReport
 from consilience.experiments.plan import Plan
+from consilience.experiments.settings import Flags, Settings, settle
 from consilience.experiments.spending import amount_nano
 from consilience.experiments.storage import write_json, write_whole
 from consilience.journal.budget import usd

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from consilience.cli.place import Place
 from consilience.cli.running import Wanted
-from consilience.cli.settings import Settings
 from consilience.core.packet import Item
 from consilience.core.panel import Labels
 from consilience.experiments.artefact import load_artefact
 from consilience.experiments.matching import match_of
 from consilience.experiments.plan import SEALED, Choices, Plan, make_plan, shown_items
 from consilience.experiments.repeats import repeated
+from consilience.experiments.settings import Settings
 from consilience.experiments.weights import FILE as WEIGHTS_FILE
 from consilience.experiments.weights import Weights
 

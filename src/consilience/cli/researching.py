@@ -228,9 +228,9 @@ def forecasted(
         StoppedError: The user did.
     """
     from consilience.cli.running import carry_out  # noqa: PLC0415 - heavy
-    from consilience.cli.settings import Flags, keys_and_urls, settle  # noqa: PLC0415 - the same
     from consilience.experiments.artefact import load_artefact  # noqa: PLC0415 - the same
     from consilience.experiments.calibrations import Calibration  # noqa: PLC0415 - the same
+    from consilience.experiments.settings import Flags, keys_and_urls, settle  # noqa: PLC0415 - the same
     from consilience.forecasting.pipeline import ForecastTerms, forecast_items, forecast_job  # noqa: PLC0415 - the same
     from consilience.forecasting.recorded import check_calibration, final_row, write_traces  # noqa: PLC0415 - the same
 

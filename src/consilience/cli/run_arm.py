@@ -97,7 +97,7 @@ def run_arm(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
     from consilience.cli.one_run import perform, preview  # noqa: PLC0415 - heavy
     from consilience.cli.planning import Asked  # noqa: PLC0415 - the same
     from consilience.cli.running import Wanted  # noqa: PLC0415 - the same
-    from consilience.cli.settings import Flags, settle  # noqa: PLC0415 - the same
+    from consilience.experiments.settings import Flags, settle  # noqa: PLC0415 - the same
 
     place = place_of(context)
     _agree(model=model, committee=committee, accept=accept or [])

@@ -16,7 +16,6 @@ import numpy as np
 
 from consilience.cli.console import counted, note
 from consilience.cli.data import TOWN_SEED
-from consilience.cli.settings import Settings, keys_and_urls
 from consilience.cli.watch import interruptible, watching
 from consilience.core.packet import Item
 from consilience.decisions.panel import DECISIONS
@@ -31,6 +30,7 @@ from consilience.experiments.plan import Application, Plan, committee_models
 from consilience.experiments.predictions import ASK_PREFIX, SIMULATED_PREFIX
 from consilience.experiments.questions import read_questions
 from consilience.experiments.runner import run_arm
+from consilience.experiments.settings import Settings, keys_and_urls
 from consilience.forecasting.panel import FORECASTING
 from consilience.models.base import Model
 from consilience.models.prices import Catalogue

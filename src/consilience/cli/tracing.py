@@ -105,7 +105,7 @@ def trace_submit(
     as_json: Json = False,
 ) -> None:
     """Send a trace's forecast to Metaculus, in the name of the account whose key is in METACULUS_TOKEN."""
-    from consilience.cli.settings import keys_and_urls  # noqa: PLC0415 - heavy
+    from consilience.experiments.settings import keys_and_urls  # noqa: PLC0415 - heavy
     from consilience.forecasting.feeds.metaculus import (  # noqa: PLC0415 - the same
         BASE_URL,
         KEY_VARIABLE,

@@ -19,8 +19,8 @@ def providers_check(context: typer.Context, as_json: Json = False) -> None:
     """Ask every hosted model of the catalogue one small question; needs their keys, and costs a fraction of a cent."""
     import anyio  # noqa: PLC0415 - loads the event loop
 
-    from consilience.cli.settings import Flags, keys_and_urls, settle  # noqa: PLC0415 - heavy
     from consilience.experiments.providers import check_providers  # noqa: PLC0415 - the same
+    from consilience.experiments.settings import Flags, keys_and_urls, settle  # noqa: PLC0415 - heavy
     from consilience.journal.budget import usd  # noqa: PLC0415 - the same
 
     place = place_of(context)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from consilience.cli.settings import FILE, Flags, settle
 from consilience.errors import ConfigError
+from consilience.experiments.settings import FILE, Flags, settle
 from consilience.experiments.spending import amount_nano
 
 
