@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,17 +110,6 @@ def place_of(context: typer.Context) -> Place:
     return place
 
 
-def is_simulated(folder: Path) -> bool:
-    """Return whether no real model spoke in a run: its id says so, or its protocol, should the folder be renamed."""
-    if folder.name.startswith("_"):
-        return True
-    try:
-        models = json.loads((folder / "protocol.json").read_bytes())["plan"]["models"]
-        return all(model.startswith("simulated:") for model in models)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return False
-
-
 def titled(folder: Path) -> str:
     """Return a run's id, said to be simulated where it is.
 
@@ -129,4 +117,6 @@ def titled(folder: Path) -> str:
         >>> titled(Path("results/runs/_E_single-test-0")), titled(Path("E_single-test-0"))
         ('_E_single-test-0 (simulated)', 'E_single-test-0')
     """
+    from consilience.experiments.listing import is_simulated  # noqa: PLC0415 - not needed for --help
+
     return f"{folder.name} (simulated)" if is_simulated(folder) else folder.name

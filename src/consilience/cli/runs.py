@@ -13,7 +13,7 @@ import typer
 
 from consilience.cli.console import Grid, counted, number, show
 from consilience.cli.outputs import check_output
-from consilience.cli.place import Json, RunName, is_simulated, place_of, titled
+from consilience.cli.place import Json, RunName, place_of, titled
 from consilience.errors import ConfigError, DataError, IntegrityError
 from consilience.registry import nearest
 
@@ -54,6 +54,7 @@ def replay(context: typer.Context, run: RunName, as_json: Json = False) -> None:
 
     from consilience.cli.running import APPLICATIONS, now  # noqa: PLC0415 - the same
     from consilience.experiments.fingerprint import run_facts  # noqa: PLC0415 - the same
+    from consilience.experiments.listing import is_simulated  # noqa: PLC0415 - the same
     from consilience.experiments.orders import Shell  # noqa: PLC0415 - the same
     from consilience.experiments.replay import replay_run  # noqa: PLC0415 - the same
 
@@ -99,6 +100,7 @@ def recompute(
 ) -> None:
     """Aggregate a run's recorded answers under another rule, with 0 calls."""
     from consilience.experiments.artefact import load_artefact  # noqa: PLC0415 - heavy
+    from consilience.experiments.listing import is_simulated  # noqa: PLC0415 - the same
     from consilience.experiments.protocol import read_frozen  # noqa: PLC0415 - the same
     from consilience.experiments.replay import recompute as computed  # noqa: PLC0415 - the same
     from consilience.experiments.weights import Weights  # noqa: PLC0415 - the same
@@ -136,7 +138,8 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Check every file of a run: its journal byte for byte, the others against what the journal says of them."""
-    from consilience.experiments.verification import verify_run  # noqa: PLC0415 - heavy
+    from consilience.experiments.listing import is_simulated  # noqa: PLC0415 - heavy
+    from consilience.experiments.verification import verify_run  # noqa: PLC0415 - the same
 
     noted = None if head is None else _head(head)
     folder = place_of(context).recorded_run(run)
@@ -194,7 +197,8 @@ def ledger(
     as_json: Json = False,
 ) -> None:
     """Show what a run's calls took: one row per attempt, estimated at list price, never an invoice."""
-    from consilience.experiments.storage import write_whole  # noqa: PLC0415 - not needed for --help
+    from consilience.experiments.listing import is_simulated  # noqa: PLC0415 - not needed for --help
+    from consilience.experiments.storage import write_whole  # noqa: PLC0415 - the same
     from consilience.journal.ledger import Group, ledger_rows, totals, write_csv, write_jsonl  # noqa: PLC0415
     from consilience.journal.reader import read_events  # noqa: PLC0415 - not needed for --help
 
@@ -256,11 +260,10 @@ def _totals_row(name: Any, total: Any) -> tuple[str, ...]:
 
 def runs(context: typer.Context, as_json: Json = False) -> None:
     """List the runs of the project."""
-    from consilience.experiments.listing import listed  # noqa: PLC0415 - not needed for --help
+    from consilience.experiments.listing import listed_runs  # noqa: PLC0415 - not needed for --help
 
     folder = place_of(context).root / "results" / "runs"
-    present = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
-    found = [{"run_id": path.name, "simulated": is_simulated(path), **vars(listed(path))} for path in present]
+    found = listed_runs(folder)
     if not found:
         show({"runs": []}, f"no runs in {folder}", "make one: consilience run-arm --help", as_json=as_json)
         return

@@ -79,6 +79,28 @@ def listed(folder: Path) -> Listed:
     )
 
 
+def is_simulated(folder: Path) -> bool:
+    """Return whether no real model spoke in a run: its id says so, or its protocol, should the folder be renamed."""
+    if folder.name.startswith("_"):
+        return True
+    try:
+        models = json.loads((folder / "protocol.json").read_bytes())["plan"]["models"]
+        return all(model.startswith("simulated:") for model in models)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return False
+
+
+def listed_runs(folder: Path) -> list[dict[str, Any]]:
+    """Return what a list says of every run in a folder of runs, in order of their ids; empty where there is none.
+
+    Example:
+        >>> listed_runs(Path("no-such-folder"))
+        []
+    """
+    present = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+    return [{"run_id": path.name, "simulated": is_simulated(path), **vars(listed(path))} for path in present]
+
+
 def _from_journal(folder: Path) -> tuple[State, int | None, float | None]:
     if not segments(folder):
         return "not recorded", None, None
