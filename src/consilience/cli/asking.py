@@ -66,8 +66,9 @@ def ask(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
     """
     from consilience.api.asking import Terms, prepare  # noqa: PLC0415 - heavy
     from consilience.api.result import result_of  # noqa: PLC0415 - the same
+    from consilience.api.running import now  # noqa: PLC0415 - the same
     from consilience.cli.answered import parts_of  # noqa: PLC0415 - the same
-    from consilience.cli.running import carry_out, now  # noqa: PLC0415 - the same
+    from consilience.cli.running import carry_out  # noqa: PLC0415 - the same
     from consilience.experiments.asked import Asked, item_of, kind_named  # noqa: PLC0415 - the same
     from consilience.experiments.settings import Flags, keys_and_urls, settle  # noqa: PLC0415 - the same
 

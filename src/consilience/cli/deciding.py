@@ -161,7 +161,7 @@ def _terms(
     live: bool,
     **others: Any,
 ) -> DecisionTerms:
-    from consilience.cli.running import now  # noqa: PLC0415 - heavy
+    from consilience.api.running import now  # noqa: PLC0415 - heavy
     from consilience.decisions.decide import DecisionTerms  # noqa: PLC0415 - the same
     from consilience.experiments.settings import Flags, keys_and_urls, settle  # noqa: PLC0415 - the same
 

@@ -90,7 +90,7 @@ def decisions_resolve(
     as_json: Json = False,
 ) -> None:
     """Record what became of a decision. Hit rate and earned weights come from these records alone."""
-    from consilience.cli.running import now  # noqa: PLC0415 - heavy
+    from consilience.api.running import now  # noqa: PLC0415 - heavy
     from consilience.decisions.log import OUTCOMES, resolve  # noqa: PLC0415 - the same
 
     if unknowable == (outcome is not None):

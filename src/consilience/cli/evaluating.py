@@ -192,7 +192,7 @@ def looked(place: Place, found: Found, *, again: str | None, repeated: bool = Fa
         DataError: The log cannot be read or written.
         IntegrityError: A line of the log was changed.
     """
-    from consilience.cli.running import now  # noqa: PLC0415 - heavy
+    from consilience.api.running import now  # noqa: PLC0415 - heavy
     from consilience.core.canonical import tagged_hash  # noqa: PLC0415 - the same
     from consilience.experiments.bound import TRUTHS, keep_first  # noqa: PLC0415 - the same
     from consilience.experiments.looks import COUNTED, LOOKS, Glance, note_look  # noqa: PLC0415 - the same

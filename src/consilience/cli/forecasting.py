@@ -158,7 +158,7 @@ def _question(  # noqa: PLR0913 - what was typed
 ) -> ForecastQuestion:
     from pydantic import ValidationError  # noqa: PLC0415 - heavy
 
-    from consilience.cli.running import now  # noqa: PLC0415 - the same
+    from consilience.api.running import now  # noqa: PLC0415 - the same
     from consilience.core.question import Option, option_label  # noqa: PLC0415 - the same
     from consilience.forecasting.questions import ForecastQuestion, MarketPrice  # noqa: PLC0415 - the same
 

@@ -38,7 +38,7 @@ def freeze(
 
     With --prereg, a freeze that is there is not replaced: its page is written.
     """
-    from consilience.cli.running import study_of  # noqa: PLC0415 - heavy
+    from consilience.api.running import study_of  # noqa: PLC0415 - heavy
     from consilience.experiments.frozen import read_freeze  # noqa: PLC0415 - the same
 
     if check and (again is not None or prereg is not None):
@@ -65,7 +65,7 @@ def freeze(
 
 
 def _taken(study: Study, *, again: str | None) -> Freeze:
-    from consilience.cli.running import now  # noqa: PLC0415 - heavy
+    from consilience.api.running import now  # noqa: PLC0415 - heavy
     from consilience.experiments.frozen import keep, take  # noqa: PLC0415 - the same
 
     return keep(study, take(study, now=now()), again=again)

@@ -102,7 +102,7 @@ def evaluated(
     """
     import polars as pl  # noqa: PLC0415 - heavy
 
-    from consilience.cli.running import now  # noqa: PLC0415 - heavy
+    from consilience.api.running import now  # noqa: PLC0415 - heavy
     from consilience.experiments.bound import (  # noqa: PLC0415 - the same
         TRUTHS,
         bound_now,

@@ -76,7 +76,7 @@ def client_of(sources: Sources, environ: Mapping[str, str], *, live: bool, seed:
         ConfigError: The client is unknown, what it needs is missing, or nothing says where to search.
         DataError: The corpus cannot be read.
     """
-    from consilience.cli.running import now  # noqa: PLC0415 - heavy below
+    from consilience.api.running import now  # noqa: PLC0415 - heavy below
     from consilience.forecasting.search.clients import SEARCH_CLIENTS  # noqa: PLC0415 - the same
     from consilience.forecasting.search.tavily import BASE_URL, KEY_VARIABLE  # noqa: PLC0415 - the same
 

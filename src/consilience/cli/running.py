@@ -4,43 +4,36 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import tempfile
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import anyio
 import numpy as np
 
+from consilience.api.running import APPLICATIONS, carried_out, facts_of
 from consilience.cli.console import counted, note
 from consilience.cli.data import TOWN_SEED
 from consilience.cli.watch import interruptible, watching
 from consilience.core.packet import Item
-from consilience.decisions.panel import DECISIONS
 from consilience.errors import ConfigError, DataError, PlanError
 from consilience.experiments.arms import PLAIN, treatment
 from consilience.experiments.casting import cast
-from consilience.experiments.fingerprint import run_facts
-from consilience.experiments.frozen import Study
 from consilience.experiments.general import GENERAL
-from consilience.experiments.orders import Job, Orders, RunReport, Shell
+from consilience.experiments.orders import Job, Orders, RunReport
 from consilience.experiments.plan import Application, Plan, committee_models
-from consilience.experiments.predictions import ASK_PREFIX, SIMULATED_PREFIX
+from consilience.experiments.predictions import SIMULATED_PREFIX
 from consilience.experiments.questions import read_questions
-from consilience.experiments.runner import run_arm
 from consilience.experiments.settings import Settings, keys_and_urls
-from consilience.forecasting.panel import FORECASTING
 from consilience.models.base import Model
+from consilience.models.calls import Stop
 from consilience.models.prices import Catalogue
 from consilience.valuation.pipeline import SUBSAMPLE_SEED as DRAW_SEED
 from consilience.valuation.pipeline import VALUATION, Project, build_items, load_items, synthetic_project
 from consilience.valuation.sampling import draw_subsamples, select_items
 from consilience.valuation.schema import read_analytic
 from consilience.valuation.splits import read_splits
-
-APPLICATIONS: Mapping[str, Application] = {each.name: each for each in (VALUATION, GENERAL, FORECASTING, DECISIONS)}
 
 
 @dataclass(frozen=True)
@@ -156,29 +149,15 @@ def check_keys(settings: Settings, *, root: Path) -> None:
     cast(names, catalogue=settings.catalogue, environ=environ, reader=GENERAL.reader, seed=settings.seed)
 
 
-def study_of(root: Path, *, results: Path | None = None) -> Study:
-    """Return the study of a project folder, as the applications answer in it."""
-    return Study.of(root, results=results, rosters={name: each.roles_for for name, each in APPLICATIONS.items()})
-
-
-def now() -> datetime:
-    """Return the time of day, in UTC."""
-    return datetime.now(UTC)
-
-
 def carry_out(job: Job, orders: Orders) -> RunReport:
     """Run or resume a job, shown on stderr; the first Ctrl-C lets it finish what is in flight."""
     word = " (simulated)" if job.plan.simulated else ""
-    results, run_id = job.folder.parents[1], job.folder.name
-    asked = run_id.removeprefix(SIMULATED_PREFIX).startswith(ASK_PREFIX)  # a question of its own is no arm
-    study = study_of(results.parent, results=results)
-    facts = run_facts(study, run_id=run_id, plan=None if asked else job.plan)
+    facts = facts_of(job)
     for text in facts.deviations:
         note(f"protocol deviation: {text}")
-    with watching(f"{job.plan.arm}{word}") as watch:
-        shell = Shell(clock=now, run_secret=secrets.token_hex(16), facts=facts, watch=watch)
-        with interruptible(shell.stop):
-            report = anyio.run(run_arm, job, shell, orders)
+    stop = Stop()
+    with watching(f"{job.plan.arm}{word}") as watch, interruptible(stop):
+        report = anyio.run(partial(carried_out, job, orders, facts=facts, watch=watch, stop=stop))
     if report.torn_bytes:
         note(
             f"a record of {counted(report.torn_bytes, 'byte')} was cut off by an earlier end; it is kept aside and was "

@@ -52,7 +52,7 @@ def replay(context: typer.Context, run: RunName, as_json: Json = False) -> None:
     """Run the engine again on the recorded answers, with 0 calls, and compare the predictions byte for byte."""
     import anyio  # noqa: PLC0415 - heavy
 
-    from consilience.cli.running import APPLICATIONS, now  # noqa: PLC0415 - the same
+    from consilience.api.running import APPLICATIONS, now  # noqa: PLC0415 - the same
     from consilience.experiments.fingerprint import run_facts  # noqa: PLC0415 - the same
     from consilience.experiments.listing import is_simulated  # noqa: PLC0415 - the same
     from consilience.experiments.orders import Shell  # noqa: PLC0415 - the same
