@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +10,7 @@ import typer
 
 from consilience.cli.console import Grid, note, show
 from consilience.cli.place import Json, Place, place_of
-from consilience.errors import BudgetError, ConfigError, NeedsHumanError, PlanError, QuorumError, reason
+from consilience.errors import BudgetError, ConfigError, reason
 
 if TYPE_CHECKING:
     from consilience.decisions.case import Case
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
 EXAMPLE = (
     'Example: consilience decide --question "Ship on Friday?" --option ship --option wait --safety-order wait,ship'
 )
-FOLDER = "decisions"
 
 
 def decide(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
@@ -78,6 +75,8 @@ def decide(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
     Everything that decides is fixed before the first vote. Exit codes: 3 a tie, no decision, or a person must settle
     it; 4 the spend cap ended it; 5 no quorum.
     """
+    from consilience.api.deciding import decision_terms, unsettled  # noqa: PLC0415 - heavy
+
     place = place_of(context)
     said = {
         "question": question,
@@ -98,8 +97,9 @@ def decide(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
     }
     stakes = {"irreversible": irreversible, "uncertain": uncertain, "perspectives": perspectives}
     case = _case(file, {key: value for key, value in said.items() if value is not None}, stakes)
-    terms = _terms(
-        place,
+    terms = decision_terms(
+        place.root,
+        os.environ,
         model=model,
         tier=tier,
         max_spend_usd=max_spend_usd,
@@ -121,7 +121,9 @@ def decide(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
             parts.append(Grid(section.headings, section.rows, words=len(section.headings)))
     parts.append(f"written: {', '.join(str(path) for path in files)}")
     show(result.to_dict() | {"files": [str(path) for path in files]}, *parts, as_json=as_json)
-    _settled(result)
+    error = unsettled(result)
+    if error is not None:
+        raise error
 
 
 def _listed(text: str) -> list[str]:
@@ -151,53 +153,6 @@ def _case(file: Path | None, said: dict[str, Any], stakes: dict[str, bool | None
         ) from error
 
 
-def _terms(
-    place: Place,
-    *,
-    model: str | None,
-    tier: str | None,
-    max_spend_usd: str | None,
-    seed: int | None,
-    live: bool,
-    **others: Any,
-) -> DecisionTerms:
-    from consilience.api.running import now  # noqa: PLC0415 - heavy
-    from consilience.decisions.decide import DecisionTerms  # noqa: PLC0415 - the same
-    from consilience.experiments.settings import Flags, keys_and_urls, settle  # noqa: PLC0415 - the same
-
-    settings = settle(place.root, Flags(max_spend_usd=max_spend_usd, tier=tier, committee=model, seed=seed), os.environ)
-    if model is not None:
-        settings.catalogue.spec(model)
-    return DecisionTerms(
-        committee=settings.committee,
-        tier=settings.tier,
-        live=live,
-        seed=settings.seed,
-        catalogue=settings.catalogue,
-        environ=keys_and_urls(place.root, os.environ),
-        max_spend_nano=settings.max_spend_nano,
-        results=place.root / "results",
-        today=now().date(),
-        **{**others, "allow": frozenset(others["allow"])},
-    )
-
-
-def plain_terms(place: Place, *, seed: int) -> DecisionTerms:
-    """Return how a simulated panel decides without a cap."""
-    return _terms(
-        place,
-        model=None,
-        tier=None,
-        max_spend_usd=None,
-        seed=seed,
-        live=False,
-        retry_failed=False,
-        anyway=False,
-        allow=(),
-        run_id=None,
-    )
-
-
 def decided(place: Place, case: Case, terms: DecisionTerms) -> tuple[DecisionResult, list[Path]]:
     """Carry a decision out, and write it as JSON, Markdown and a page.
 
@@ -205,15 +160,10 @@ def decided(place: Place, case: Case, terms: DecisionTerms) -> tuple[DecisionRes
         BudgetError: The spend cap ended it.
         StoppedError: The user did.
     """
-    import json  # noqa: PLC0415 - beside its use
+    from consilience.api.deciding import prepared_decision, written_decision  # noqa: PLC0415 - heavy
+    from consilience.cli.running import carry_out  # noqa: PLC0415 - the same
 
-    from consilience.cli.running import carry_out  # noqa: PLC0415 - heavy
-    from consilience.decisions.decide import prepare  # noqa: PLC0415 - the same
-    from consilience.decisions.reading import result_of  # noqa: PLC0415 - the same
-    from consilience.decisions.sheet import to_html, to_markdown  # noqa: PLC0415 - the same
-    from consilience.experiments.storage import write_whole  # noqa: PLC0415 - the same
-
-    prepared = prepare(case, terms, earned=partial(_earned, place, terms))
+    prepared = prepared_decision(case, terms)
     for hint in (*([] if prepared.need.justified is not False else [prepared.need.why]), *prepared.need.hints):
         note(hint)
     report = carry_out(prepared.job, prepared.orders)
@@ -221,39 +171,4 @@ def decided(place: Place, case: Case, terms: DecisionTerms) -> tuple[DecisionRes
         if not isinstance(report.stopped_by, BudgetError):  # the same command would meet the same cap
             note(f"to go on: {place.command}")
         raise report.stopped_by
-    result = result_of(prepared, report)
-    folder = place.root / "results" / FOLDER / result.run_id
-    files = {
-        "decision.json": f"{json.dumps(result.to_dict(), indent=2, ensure_ascii=True)}\n",
-        "decision.md": to_markdown(result),
-        "decision.html": to_html(result),
-    }
-    for name, text in files.items():
-        data = text.encode("utf-8", "backslashreplace")
-        write_whole(folder / name, lambda target, data=data: target.write_bytes(data))  # type: ignore[misc]
-    return result, [folder / name for name in files]
-
-
-def _earned(place: Place, terms: DecisionTerms, members: Sequence[str]) -> dict[str, float]:
-    """Return the weights that voters earned on decisions of the same kind, simulated or real."""
-    from consilience.decisions.log import OUTCOMES, earned_weights, read_decisions, read_outcomes  # noqa: PLC0415 - heavy
-
-    folder = place.root / "results" / FOLDER
-    alike = [one for one in read_decisions(folder) if one.simulated is not terms.live]
-    earned = earned_weights(alike, read_outcomes(folder / OUTCOMES), members)
-    if not any(earned[role].weight for role in members):
-        raise PlanError(
-            "no voter has earned a weight yet",
-            hint="Resolve decisions with consilience decisions resolve, or declare weights.",
-        )
-    return {role: earned[role].weight for role in members}
-
-
-def _settled(result: DecisionResult) -> None:
-    """Raise where there is no decision that stands."""
-    from consilience.decisions.sheet import headline  # noqa: PLC0415 - heavy
-
-    if result.outcome == "no_quorum":
-        raise QuorumError(headline(result), hint="See who is missing; ask again with --retry-failed.")
-    if result.winner is None:
-        raise NeedsHumanError(headline(result), hint="A person settles it; nothing was drawn by lot.")
+    return written_decision(prepared, report, place.root / "results")

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from consilience.cli.console import Grid, show
-from consilience.cli.deciding import FOLDER
 from consilience.cli.place import Json, Place, place_of
 from consilience.errors import ConfigError, DataError, reason
 from consilience.registry import nearest
@@ -102,6 +101,8 @@ def decisions_resolve(
 
 
 def _folder(context: typer.Context) -> Path:
+    from consilience.api.deciding import FOLDER  # noqa: PLC0415 - heavy
+
     place: Place = place_of(context)
     return place.root / "results" / FOLDER
 

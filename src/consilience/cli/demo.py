@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -146,12 +147,13 @@ def _forecast(place: Place) -> _Told:
 
 def _decide(place: Place) -> _Told:
     """Put one small decision to a panel of voters."""
-    from consilience.cli.deciding import decided, plain_terms  # noqa: PLC0415 - heavy below
+    from consilience.api.deciding import decision_terms  # noqa: PLC0415 - heavy
+    from consilience.cli.deciding import decided  # noqa: PLC0415 - heavy below
     from consilience.decisions.case import Case  # noqa: PLC0415 - the same
     from consilience.decisions.sheet import headline  # noqa: PLC0415 - the same
 
     case = Case.model_validate(DECISION)
-    result, files = decided(place, case, plain_terms(place, seed=SEED))
+    result, files = decided(place, case, decision_terms(place.root, os.environ, seed=SEED))
     behind, cast = result.heads
     page = next(path for path in files if path.suffix == ".html")
     record = {"question": case.question, "outcome": result.outcome, "winner": result.winner, "page": str(page)}
