@@ -68,8 +68,10 @@ def backtest(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
 
     Questions without an outcome of yes or no (void, resolved to a share) are asked and not scored.
     """
+    from consilience.api.forecasting import Asking  # noqa: PLC0415 - heavy
+    from consilience.api.sources import Sources, research_of  # noqa: PLC0415 - the same
     from consilience.experiments.questions import write_items  # noqa: PLC0415 - the same
-    from consilience.forecasting import demo as demonstration  # noqa: PLC0415 - heavy
+    from consilience.forecasting import demo as demonstration  # noqa: PLC0415 - the same
     from consilience.forecasting.backtest import judge  # noqa: PLC0415 - the same
     from consilience.forecasting.feeds import FEEDS  # noqa: PLC0415 - the same
 
@@ -88,7 +90,7 @@ def backtest(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
         done = researching.forecasted(
             place,
             asked if n is None else asked[:n],
-            researching.Asking(
+            Asking(
                 arm=arm,
                 panel=panel,
                 model=model,
@@ -103,8 +105,8 @@ def backtest(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
                 split=split,
                 calibration=calibration,
             ),
-            researching.Sources(search, corpus, mcp_server),
-            researching.research_of(
+            Sources(search, corpus, mcp_server),
+            research_of(
                 steps=max_steps,
                 results=max_search_results,
                 undated=undated,

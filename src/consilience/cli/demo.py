@@ -120,8 +120,9 @@ class _Told:
 
 def _forecast(place: Place) -> _Told:
     """Forecast one question of the demonstration's corpus by a panel of research agents."""
+    from consilience.api.forecasting import headline, plainly  # noqa: PLC0415 - heavy
+    from consilience.api.sources import Sources  # noqa: PLC0415 - the same
     from consilience.cli import researching  # noqa: PLC0415 - heavy below
-    from consilience.cli.forecasting import headline  # noqa: PLC0415 - the same
     from consilience.forecasting import demo as demonstration  # noqa: PLC0415 - the same
     from consilience.forecasting.feeds import FEEDS  # noqa: PLC0415 - the same
     from consilience.forecasting.pipeline import Research  # noqa: PLC0415 - the same
@@ -132,8 +133,8 @@ def _forecast(place: Place) -> _Told:
         demonstration.on_disk(demonstration.DOCUMENTS) as corpus,
     ):
         asked = next(one for one in FEEDS["files"].read(questions) if one.id == ASKED)
-        sources = researching.Sources(None, corpus, None)
-        done = researching.forecasted(place, [asked], researching.plainly("F_independent"), sources, Research())
+        sources = Sources(None, corpus, None)
+        done = researching.forecasted(place, [asked], plainly("F_independent"), sources, Research())
     trace = read_trace(done.traces[0])
     p = None if trace.final is None else trace.final.probability
     record = {"question": asked.text, "probability": p, "trace": str(done.traces[0])}

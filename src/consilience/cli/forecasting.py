@@ -11,15 +11,11 @@ import typer
 from consilience.cli import researching
 from consilience.cli.console import Grid, counted, note, show
 from consilience.cli.place import Json, Place, place_of
-from consilience.errors import ConfigError, QuorumError, reason
-from consilience.registry import nearest
 
 if TYPE_CHECKING:
-    from consilience.forecasting.questions import ForecastQuestion
-    from consilience.forecasting.traces import AgentTrace, FinalForecast, RunTrace
+    from consilience.forecasting.traces import AgentTrace, RunTrace
 
 EXAMPLE = 'Example: consilience forecast "Will the bridge open by 2031-06-30?" --cutoff 2031-05-01 --corpus news.jsonl'
-KINDS = ("binary", "multiple_choice", "numeric")
 SIMULATED = "simulated: no real model spoke, so the forecast says nothing about the world"
 ADVICE = "A forecast is no professional, legal or investment advice."
 _HELD = ("coverage", "freshness", "consistency", "support")
@@ -75,10 +71,17 @@ def forecast(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
 
     Exit codes: 4 where the spend cap ended it, 5 where too few agents forecast.
     """
-    from consilience.forecasting.traces import read_trace  # noqa: PLC0415 - heavy
+    from consilience.api.forecasting import (  # noqa: PLC0415 - heavy
+        Asking,
+        forecast_document,
+        question_of,
+        unforeseen,
+    )
+    from consilience.api.sources import Sources, research_of  # noqa: PLC0415 - the same
+    from consilience.forecasting.traces import read_trace  # noqa: PLC0415 - the same
 
     place = place_of(context)
-    asked = _question(
+    asked = question_of(
         question,
         kind=kind,
         options=option or [],
@@ -93,7 +96,7 @@ def forecast(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
     done = researching.forecasted(
         place,
         [asked],
-        researching.Asking(
+        Asking(
             arm=arm,
             panel=panel,
             model=model,
@@ -107,8 +110,8 @@ def forecast(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
             single=True,
             calibration=calibration,
         ),
-        researching.Sources(search, corpus, mcp_server),
-        researching.research_of(
+        Sources(search, corpus, mcp_server),
+        research_of(
             steps=max_steps,
             results=max_search_results,
             undated=undated,
@@ -124,73 +127,21 @@ def forecast(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
     for warning in done.job.plan.warnings():
         note(f"panel: {warning}")
     show(
-        {
-            "simulated": simulated,
-            "run_id": done.report.run_id,
-            "trace": str(done.traces[0]),
-            "final": None if trace.final is None else trace.final.model_dump(mode="json"),
-            "stages": [stage.model_dump(mode="json") for stage in trace.stages],
-            "agents": [agent.model_dump(mode="json", exclude={"documents", "tool_log"}) for agent in trace.agents],
-            "calls": done.report.calls,
-            "spent_usd": done.report.manifest["spent_usd"],
-        },
+        forecast_document(done, trace),
         *told(trace, simulated=simulated),
         f"{counted(done.report.calls, 'call')}; ${done.report.manifest['spent_usd']:.4f} at list price",
         *_where(place, done.report.run_id, done.traces[0]),
         as_json=as_json,
     )
-    if trace.final is None or not _has_forecast(trace.final):
-        raise QuorumError("too few agents forecast", hint="See the trace; ask again with --retry-failed.")
-
-
-def _question(  # noqa: PLR0913 - what was typed
-    text: str,
-    *,
-    kind: str,
-    options: list[str],
-    criteria: str,
-    description: str,
-    cutoff: str | None,
-    resolution_date: datetime | None,
-    bounds: tuple[float | None, float | None],
-    unit: str | None,
-    market_price: float | None,
-) -> ForecastQuestion:
-    from pydantic import ValidationError  # noqa: PLC0415 - heavy
-
-    from consilience.api.running import now  # noqa: PLC0415 - the same
-    from consilience.core.question import Option, option_label  # noqa: PLC0415 - the same
-    from consilience.forecasting.questions import ForecastQuestion, MarketPrice  # noqa: PLC0415 - the same
-
-    if kind not in KINDS:
-        raise ConfigError(f'--kind: unknown "{kind}"', hint=f"{nearest(kind, KINDS)} Others come by backtest.")
-    lower, upper = bounds
-    try:
-        return ForecastQuestion.model_validate(
-            {
-                "text": text,
-                "kind": kind,
-                "options": tuple(Option(id=option_label(at), label=label) for at, label in enumerate(options)),
-                "description": description,
-                "resolution_criteria": criteria,
-                "cutoff": cutoff,
-                "resolution_date": None if resolution_date is None else resolution_date.date(),
-                "lower": lower,
-                "upper": upper,
-                "unit": unit,
-                "market": None
-                if market_price is None
-                else MarketPrice(price=market_price, source="given by the user", as_of=None if cutoff else now()),
-            }
-        )
-    except ValidationError as error:
-        raise ConfigError(
-            f"the question does not fit: {reason(error)}", hint="See consilience forecast --help."
-        ) from error
+    error = unforeseen(trace)
+    if error is not None:
+        raise error
 
 
 def told(trace: RunTrace, *, simulated: bool) -> list[str | Grid]:
     """Return a forecast as texts and tables; whoever prints them strips terminal escapes."""
+    from consilience.api.forecasting import headline  # noqa: PLC0415 - heavy
+
     parts: list[str | Grid] = [SIMULATED] if simulated else []
     parts.append(headline(trace.final))
     rows = tuple(_agent(agent) for agent in trace.agents)
@@ -203,29 +154,6 @@ def told(trace: RunTrace, *, simulated: bool) -> list[str | Grid]:
         if stage.name in {"debate", "judge", "supervisor"}
     ]
     return [*parts, ADVICE]
-
-
-def headline(final: FinalForecast | None) -> str:
-    """Return a forecast in one line.
-
-    Example:
-        >>> headline(None)
-        'no forecast'
-    """
-    if final is None or not _has_forecast(final):
-        return "no forecast"
-    by = f"({final.rule.replace('_', ' ')}{'; ' if final.flags else ''}{', '.join(final.flags)})"
-    if final.probability is not None:
-        return f"probability of yes: {final.probability:.1%} {by}"
-    if final.distribution is not None:
-        shares = ", ".join(f"{name} {p:.1%}" for name, p in final.distribution.items())
-        return f"probabilities: {shares} {by}"
-    q05, _, q50, _, q95 = final.quantiles or (float("nan"),) * 5
-    return f"median {q50:,.6g}, 90 % interval {q05:,.6g} to {q95:,.6g} {by}"
-
-
-def _has_forecast(final: FinalForecast) -> bool:
-    return any(part is not None for part in (final.probability, final.distribution, final.quantiles))
 
 
 def _agent(agent: AgentTrace) -> tuple[str, ...]:
