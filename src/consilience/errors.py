@@ -25,9 +25,22 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Final, Literal
 
 SearchFailure = Literal["timeout", "unreachable", "rate_limited", "refused", "unreadable", "not_found"]
+
+EXIT_CODES: Final[Mapping[int, str]] = {
+    0: "ok",
+    1: "error",
+    2: "usage",
+    3: "needs a human",
+    4: "budget",
+    5: "no quorum",
+    6: "integrity",
+}
+"""What an exit code stands for."""
 
 
 class ConsilienceError(Exception):
@@ -72,6 +85,50 @@ def reason(error: BaseException) -> str:
         return f"{' '.join(str(problem).split())} (line {mark.line + 1}, column {mark.column + 1})"
     lines = str(error).split("\n")
     return " ".join(lines[0].split())[:300] or type(error).__name__
+
+
+@dataclass(frozen=True)
+class Explained:
+    """An error as a user is told of it, never with a traceback.
+
+    Attributes:
+        name: Its class in the tree above; ``SystemError`` of the operating system, ``InternalError`` of a defect.
+        exit_code: The command line's.
+        message: What happened, and where.
+        hint: What the user can do about it.
+    """
+
+    name: str
+    exit_code: int
+    message: str
+    hint: str
+
+    @property
+    def meaning(self) -> str:
+        """What the exit code stands for."""
+        return EXIT_CODES[self.exit_code]
+
+
+def explained(error: BaseException) -> Explained:
+    """Return any error as a user is told of it.
+
+    Example:
+        >>> explained(QuorumError("too few answered", hint="Ask again.")).meaning
+        'no quorum'
+        >>> explained(FileNotFoundError(2, "No such file or directory", "sales.csv")).message
+        'No such file or directory (sales.csv)'
+        >>> explained(KeyError("x")).message
+        "internal error, KeyError: 'x'"
+    """
+    name = type(error).__name__
+    if isinstance(error, ConsilienceError):
+        return Explained(name, error.exit_code, error.message, error.hint)
+    if isinstance(error, OSError):
+        where = f" ({error.filename})" if error.filename else ""
+        hint = "Check the path, its permissions and the free space."
+        return Explained("SystemError", 1, f"{error.strerror or error}{where}", hint)
+    said = f"internal error, {name}: {reason(error)}"
+    return Explained("InternalError", 1, said, "This is a defect; --debug shows where.")
 
 
 class ConfigError(ConsilienceError):

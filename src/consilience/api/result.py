@@ -15,7 +15,7 @@ from consilience.aggregation.distributions import Pooled
 from consilience.aggregation.tallies import Tally
 from consilience.core.answers import AnyAnswer, Choice, Distribution, Estimate, Probability
 from consilience.core.question import Kind, Question
-from consilience.errors import IntegrityError, QuorumError
+from consilience.errors import IntegrityError, NeedsHumanError, QuorumError
 from consilience.experiments.orders import RunReport
 
 ANSWERS: dict[Kind, type[AnyAnswer]] = {
@@ -181,6 +181,21 @@ class Result:
         """Return the label of an option."""
         return next(option.label for option in self.question.options if option.id == option_id)
 
+    @property
+    def unsettled(self) -> QuorumError | NeedsHumanError | None:
+        """Why no answer stands alone, as an error: no quorum, or a tie. None where one does."""
+        if self.row is None:
+            return QuorumError(
+                f"the panel has no answer: {self.why}",
+                hint="Ask again with --retry-failed (retry_failed=True), or give the panel more to go by.",
+            )
+        if self.tied:
+            return NeedsHumanError(
+                f"the vote is tied between {' and '.join(self.tied)}",
+                hint="Only a person can settle it; no lot is drawn.",
+            )
+        return None
+
     def demand(self) -> AnswerRow:
         """Return the panel's answer.
 
@@ -188,10 +203,7 @@ class Result:
             QuorumError: There is none.
         """
         if self.row is None:
-            raise QuorumError(
-                f"the panel has no answer: {self.why}",
-                hint="Ask again with --retry-failed (retry_failed=True), or give the panel more to go by.",
-            )
+            raise self.unsettled or TypeError("there is neither an answer nor a reason")
         return self.row
 
     def to_dict(self) -> dict[str, Any]:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from consilience.cli.console import note, show
 from consilience.cli.place import Json, place_of
-from consilience.errors import BudgetError, ConfigError, NeedsHumanError
+from consilience.errors import BudgetError, ConfigError
 from consilience.registry import nearest
-
-if TYPE_CHECKING:
-    from consilience.api.result import Result
 
 EXAMPLE = 'Example: consilience ask "Which date suits most?" --kind choice --option Monday --option Friday'
 SCALES = ("log", "linear")
@@ -119,14 +116,5 @@ def ask(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
     for text in result.warnings:
         note(f"panel: {text}")
     show(result.to_dict(), *parts_of(result, place), as_json=as_json)
-    _settled(result)
-
-
-def _settled(result: Result) -> None:
-    """Raise where there is no answer, or none that stands alone."""
-    result.demand()
-    if result.tied:
-        raise NeedsHumanError(
-            f"the vote is tied between {' and '.join(result.tied)}",
-            hint="Only a person can settle it; no lot is drawn.",
-        )
+    if result.unsettled is not None:
+        raise result.unsettled

@@ -8,7 +8,7 @@ import traceback
 
 from consilience.cli.console import note
 from consilience.cli.watch import INTERRUPTED
-from consilience.errors import ConsilienceError, reason
+from consilience.errors import explained
 
 ERROR = 1
 USAGE = 2
@@ -37,16 +37,11 @@ def report(error: BaseException, *, debug: bool) -> int:
 
 def _told(error: BaseException) -> tuple[int, str, str]:
     """Return exit code, message and hint."""
-    if isinstance(error, ConsilienceError):
-        return error.exit_code, error.message, error.hint
     if hasattr(error, "format_message"):  # a usage error of the command-line parser
         context = getattr(error, "ctx", None)
         verb = context.command_path if context is not None else "consilience"
         return USAGE, error.format_message(), f"See {verb} --help."
     if isinstance(error, KeyboardInterrupt) or type(error).__name__ == "Abort":
         return INTERRUPTED, "stopped at once", "Run the same command again; what was recorded is kept."
-    if isinstance(error, OSError):
-        where = f" ({error.filename})" if error.filename else ""
-        return ERROR, f"{error.strerror or error}{where}", "Check the path, its permissions and the free space."
-    name = type(error).__name__
-    return ERROR, f"internal error, {name}: {reason(error)}", "This is a defect; --debug shows where."
+    told = explained(error)
+    return told.exit_code, told.message, told.hint
