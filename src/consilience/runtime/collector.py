@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -11,9 +12,14 @@ OBJECTS = 50_000
 processor time goes into looking for cycles among them and in all imported code."""
 
 
+_LOCK = threading.Lock()
+_under_way = 0
+_before = gc.get_threshold()
+
+
 @contextmanager
 def seldom() -> Iterator[None]:
-    """Let the collector look seldom for as long as a run lasts, then as before.
+    """Let the collector look seldom for as long as a run lasts, then as before; of several at once, the last to end.
 
     Example:
         >>> before = gc.get_threshold()
@@ -23,11 +29,18 @@ def seldom() -> Iterator[None]:
         >>> gc.get_threshold() == before
         True
     """
-    before = gc.get_threshold()
-    gc.freeze()
-    gc.set_threshold(OBJECTS, *before[1:])
+    global _before, _under_way  # noqa: PLW0603 - the collector is the process's own
+    with _LOCK:
+        _under_way += 1
+        if _under_way == 1:
+            _before = gc.get_threshold()
+            gc.freeze()
+            gc.set_threshold(OBJECTS, *_before[1:])
     try:
         yield
     finally:
-        gc.set_threshold(*before)
-        gc.unfreeze()
+        with _LOCK:
+            _under_way -= 1
+            if not _under_way:
+                gc.set_threshold(*_before)
+                gc.unfreeze()
