@@ -171,6 +171,11 @@ def _function(question: ForecastQuestion, agents: Sequence[AgentTrace]) -> tuple
     return None if made is None else made.values
 
 
+def _any(rows: pl.DataFrame, column: str) -> bool:
+    """Return whether a column that every kind of answer has holds anything."""
+    return column in rows.columns and rows.get_column(column).is_not_null().any()
+
+
 def _final(
     rows: pl.DataFrame,
     rule: str,
@@ -183,10 +188,8 @@ def _final(
     Raises:
         PlanError: The calibration was fitted on the question, or on later ones.
     """
-    columns = set(rows.columns)
     n_seats = int(rows.get_column("n_seats").max() or 1) if rows.height else 1  # type: ignore[arg-type]
-    has_p = "p" in columns and rows.get_column("p").is_not_null().any()
-    kind = "probability" if has_p else "estimate" if {"point"} <= columns else "distribution"
+    kind = "probability" if _any(rows, "p") else "estimate" if _any(rows, "point") else "distribution"
     name = final_row(rule, kind, n_seats)
     row = next(iter(rows.filter(pl.col("aggregation") == name).to_dicts()), {})
     record: Mapping[str, Any] = next((one for one in told["aggregation_records"] if one["rule"] == name), {})

@@ -69,6 +69,15 @@ def test_a_question_is_forecast_from_a_corpus_and_read_again_from_its_record(her
     assert "https://harbours.gov.alder.example" in shown
 
 
+def test_the_panel_s_distribution_over_options_is_the_forecast(here: Cli) -> None:
+    asked = ["forecast", "Which?", "--kind", "multiple_choice", "--option", "red", "--option", "blue"]
+    done = here(*asked, "--json")
+    assert done.code == 0, done.err
+    shares = done.document["final"]["distribution"]
+    assert len(shares) == 2
+    assert sum(shares.values()) == pytest.approx(1)
+
+
 def test_what_is_printed_says_simulated_and_that_it_is_no_advice(here: Cli, corpus: Path) -> None:
     out = here("forecast", ASKED, "--cutoff", "2031-04-01", "--corpus", str(corpus), "--arm", "E_single").out
     assert out.startswith("simulated: no real model spoke")
