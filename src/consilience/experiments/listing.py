@@ -98,7 +98,17 @@ def listed_runs(folder: Path) -> list[dict[str, Any]]:
         []
     """
     present = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
-    return [{"run_id": path.name, "simulated": is_simulated(path), **vars(listed(path))} for path in present]
+    return [listed_run(path) for path in present]
+
+
+def listed_run(folder: Path) -> dict[str, Any]:
+    """Return what a list says of one run, with its id and whether it is simulated.
+
+    Example:
+        >>> listed_run(Path("no-such-folder/_E_single"))["simulated"]
+        True
+    """
+    return {"run_id": folder.name, "simulated": is_simulated(folder), **vars(listed(folder))}
 
 
 def _from_journal(folder: Path) -> tuple[State, int | None, float | None]:
