@@ -18,7 +18,10 @@ from consilience.cli.app import app
 from consilience.config import load_packaged
 from consilience.core.packet import Item
 from consilience.core.question import Question
+from consilience.errors import ConfigError, explained
 from consilience.experiments.arms import Treatments
+from consilience.mcp.arguments import AskPanel, read_arguments
+from consilience.mcp.documents import error_document
 from source_tree import rooms
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -99,6 +102,19 @@ def test_the_commands_of_the_how_to_of_decisions_run(
         assert "simulated" in out or "resolve" in words
     (line,) = (tmp_path / "results" / "decisions" / "decisions.jsonl").read_bytes().splitlines()
     assert json.loads(line)["note"] == "seen in the weekly report"
+
+
+def test_what_the_how_to_of_assistants_shows_is_what_they_get(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config, refusal = (json.loads(block) for block in blocks(ROOT / "docs" / "howto-assistants.md", "json"))
+    (server,) = config["mcpServers"].values()
+    words = [str(tmp_path) if word.startswith("/") else word for word in server["args"]]
+    assert main([*words, "--skill"]) == 0
+    assert "When a panel is not justified" in capsys.readouterr().out
+    with pytest.raises(ConfigError) as caught:
+        read_arguments("ask_panel", {"question": "?"}, AskPanel)
+    assert error_document(explained(caught.value)) == refusal
 
 
 def test_every_command_in_a_document_exists_with_its_options(

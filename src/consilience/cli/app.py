@@ -12,6 +12,7 @@ import typer
 
 from consilience.cli import (
     asking,
+    assistants,
     backtesting,
     baselines,
     calibrating,
@@ -78,6 +79,7 @@ app.command("verify", epilog="Example: consilience verify _E_single-validation-0
 app.command("ledger", epilog="Example: consilience ledger _G_debate_r2-test-0123456789 --by role --export ledger.csv")(
     runs.ledger
 )
+app.command("mcp", epilog=assistants.EXAMPLE)(assistants.mcp)
 app.command("providers-check", epilog="Example: consilience providers-check")(vendors.providers_check)
 app.command("view", epilog=viewing.EXAMPLE)(viewing.view)
 app.command("fake-server", epilog="Example: consilience fake-server --port 8765")(vendors.fake_server)

@@ -52,11 +52,12 @@ VERBS = [
     ("ledger",),
     ("runs",),
     ("providers-check",),
+    ("mcp",),
     ("fake-server",),
     ("view",),
     ("models", "install"),
 ]
-ENDLESS = {("fake-server",), ("view",)}
+ENDLESS = {("mcp",), ("fake-server",), ("view",)}
 """They serve until they are ended and print no result."""
 
 
