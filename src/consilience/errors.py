@@ -92,7 +92,7 @@ class Explained:
     """An error as a user is told of it, never with a traceback.
 
     Attributes:
-        name: Its class in the tree above; ``SystemError`` of the operating system, ``InternalError`` of a defect.
+        name: Its class in the tree above; ``OSError`` of the operating system, ``InternalError`` of a defect.
         exit_code: The command line's.
         message: What happened, and where.
         hint: What the user can do about it.
@@ -126,7 +126,7 @@ def explained(error: BaseException) -> Explained:
     if isinstance(error, OSError):
         where = f" ({error.filename})" if error.filename else ""
         hint = "Check the path, its permissions and the free space."
-        return Explained("SystemError", 1, f"{error.strerror or error}{where}", hint)
+        return Explained("OSError", 1, f"{error.strerror or error}{where}", hint)
     said = f"internal error, {name}: {reason(error)}"
     return Explained("InternalError", 1, said, "This is a defect; --debug shows where.")
 

@@ -23,7 +23,7 @@ A = TypeVar("A", bound="Arguments")
 class Arguments(BaseModel):
     """What a tool is told; nothing is converted and nothing unknown is passed over."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class Paid(Arguments):

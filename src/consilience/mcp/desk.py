@@ -71,7 +71,7 @@ class _UnderWay:
 
 
 class Desk:
-    """Answers calls of tools; used as an asynchronous context manager, which ends every run.
+    """Answers calls of tools until it is closed, which ends every run.
 
     Args:
         project: Where assistants work.

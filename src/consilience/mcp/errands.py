@@ -24,7 +24,7 @@ from consilience.decisions.case import Case
 from consilience.errors import ConfigError, reason
 from consilience.experiments.asked import Asked, item_of
 from consilience.experiments.orders import Job, Orders, RunReport
-from consilience.experiments.panels import PANEL_FILES
+from consilience.experiments.panels import is_panel_file
 from consilience.experiments.settings import Flags, keys_and_urls, settle
 from consilience.experiments.spending import amount_nano
 from consilience.forecasting.traces import read_trace
@@ -182,6 +182,8 @@ def _forecast(said: Forecast, project: Project) -> Errand:
     )
     if said.live and said.search is None and said.corpus is None:
         raise ConfigError("nothing says where to search", hint="Give corpus, or search: tavily or none.")
+    if said.search == "tavily" and not said.live:
+        raise ConfigError("a simulated forecast searches no real web", hint="Give live: true, or search: simulated.")
     if said.search == "corpus" and said.corpus is None:
         raise ConfigError("search: corpus needs documents", hint="Give corpus, a path inside the project folder.")
     corpus = None if said.corpus is None else inside(project.root, said.corpus, what="corpus")
@@ -232,4 +234,4 @@ def _day(said: str | None) -> datetime | None:
 
 def _panel(said: str, project: Project) -> str:
     """Return a panel's name, or the path of its file, which must lie in the project."""
-    return str(inside(project.root, said, what="panel")) if said.endswith(PANEL_FILES) else said
+    return str(inside(project.root, said, what="panel")) if is_panel_file(said) else said
