@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, NamedTuple
 
 from pydantic_core import from_json
 
@@ -44,7 +44,8 @@ _TEXT_HASH: Final = re.compile(rb'"sha256":"([0-9a-f]{64})","text":"')
 _SHIFT: Final = 40
 _PLACE: Final = (1 << _SHIFT) - 1
 _TRY: Final = ("item", "round", "seat", "kind", "sample", "ask", "attempt")
-_TOKENS: Final = ("input", "cache_read", "cache_write_5m", "cache_write_1h", "output_visible", "output_reasoning")
+_NO_USAGE: Final[Mapping[str, int | None]] = {}
+_SETTLES: Final = frozenset({AttemptResponse.type, AttemptError.type, AttemptLost.type})
 
 
 @dataclass
@@ -73,8 +74,7 @@ class Spent:
         self.unknown += nano is None
 
 
-@dataclass(frozen=True)
-class _Pending:
+class _Pending(NamedTuple):
     """An attempt on its way: what it is charged until it has an outcome, and to whom."""
 
     reserved_nano: int | None
@@ -115,6 +115,11 @@ class Sums:
                 setattr(whole, name, getattr(whole, name) + getattr(one, name))
             whole.tokens.update(one.tokens)
         return whole
+
+
+def _try_of(event: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return the coordinates of an attempt."""
+    return tuple(map(event.get, _TRY))
 
 
 class JournalIndex(Mapping[str, str]):
@@ -163,8 +168,8 @@ class JournalIndex(Mapping[str, str]):
                 return
         try:
             event = from_json(line[_BODY : -len(TAIL)])
-            kind, item = str(event["type"]), event.get("item")
-            self.sums.last_at = str(event["at"])
+            kind, item = event["type"], event.get("item")
+            self.sums.last_at = event["at"]
             self._count(kind, event)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise IntegrityError(
@@ -172,31 +177,33 @@ class JournalIndex(Mapping[str, str]):
                 hint="consilience verify on the run names what was changed.",
             ) from error
         if item is not None:
-            self._items.setdefault(str(item), array("Q")).append(place)
+            if item not in self._items:
+                self._items[item] = array("Q")
+            self._items[item].append(place)
 
     def _count(self, kind: str, event: Mapping[str, Any]) -> None:
         sums = self.sums
         sums.ended = kind == RunFinished.type
-        if kind == ItemStarted.type:
+        if kind == AttemptReserved.type:
+            self._leave(event)
+        elif kind in _SETTLES:
+            self._settle(kind, event)
+        elif kind in {TurnAccepted.type, TurnFailed.type}:
+            sums.turns[str(event["outcome"]["status"])] += 1
+        elif kind == ItemStarted.type:
             sums.started += 1
         elif kind == ItemFinished.type:
             sums.finished += 1
-        elif kind in {TurnAccepted.type, TurnFailed.type}:
-            sums.turns[str(event["outcome"]["status"])] += 1
-        elif kind == AttemptReserved.type:
-            self._leave(event)
-        elif kind in {AttemptResponse.type, AttemptError.type, AttemptLost.type}:
-            self._settle(kind, event)
 
     def _leave(self, event: Mapping[str, Any]) -> None:
         pending = _Pending(event["reserved_nano"], str(event["role"]), str(event["model"]))
-        self._pending[tuple(event.get(name) for name in _TRY)] = pending
+        self._pending[_try_of(event)] = pending
         for spent in self._spenders(pending):
             spent.attempts += 1
             spent.charge(pending.reserved_nano)
 
     def _settle(self, kind: str, event: Mapping[str, Any]) -> None:
-        pending = self._pending.pop(tuple(event.get(name) for name in _TRY))
+        pending = self._pending.pop(_try_of(event))
         nano = event["cost_nano" if kind == AttemptResponse.type else "charged_nano"]
         usage = event["completion"].get("usage") if kind == AttemptResponse.type else None
         for spent in self._spenders(pending):
@@ -205,11 +212,17 @@ class JournalIndex(Mapping[str, str]):
             spent.charge(nano)
             spent.errors += kind == AttemptError.type
             spent.lost += kind == AttemptLost.type
-            spent.tokens.update({name: count for name in _TOKENS if (count := (usage or {}).get(name))})
+            for name, count in (usage or _NO_USAGE).items():
+                if count:
+                    spent.tokens[name] += count
 
     def _spenders(self, pending: _Pending) -> tuple[Spent, Spent]:
-        sums = self.sums
-        return (sums.by_role.setdefault(pending.role, Spent()), sums.by_model.setdefault(pending.model, Spent()))
+        by_role, by_model = self.sums.by_role, self.sums.by_model
+        if pending.role not in by_role:
+            by_role[pending.role] = Spent()
+        if pending.model not in by_model:
+            by_model[pending.model] = Spent()
+        return by_role[pending.role], by_model[pending.model]
 
     def items(self) -> Any:
         """Return hash and text of every long text."""
