@@ -4,12 +4,14 @@ from __future__ import annotations
 
 __version__: str
 
-__all__ = ["Choice", "Distribution", "Estimate", "Probability", "Result", "aask", "ask"]
+__all__ = ["Choice", "Distribution", "Estimate", "Panel", "Probability", "Result", "Role", "aask", "ask"]
 
 # What type checkers are told stands in __init__.pyi.
 _ROOMS = {
     **dict.fromkeys(("Result", "aask", "ask"), "consilience.api"),
     **dict.fromkeys(("Choice", "Distribution", "Estimate", "Probability"), "consilience.core.answers"),
+    "Panel": "consilience.experiments.panels",
+    "Role": "consilience.core.role",
 }
 
 

@@ -24,6 +24,7 @@ from consilience.experiments.casting import cast
 from consilience.experiments.fingerprint import run_facts
 from consilience.experiments.general import GENERAL
 from consilience.experiments.orders import Job, Orders, Progress, Shell
+from consilience.experiments.panels import Panel
 from consilience.experiments.plan import Choices, make_plan
 from consilience.experiments.predictions import ASK_PREFIX, SIMULATED_PREFIX
 from consilience.experiments.protocol import protocol_of
@@ -56,7 +57,8 @@ class Terms:
     """How a question is asked.
 
     Attributes:
-        panel: A packaged panel by name, or a YAML file of the user's; ``default`` is the one of the protocol's arm.
+        panel: A packaged panel by name, a YAML file of the user's, or a panel made in Python; ``default`` is the one of
+            the protocol's arm.
         protocol: ``independent``, ``debate``, ``delphi``, ``skeptic`` or ``adversarial``.
         rounds: Rounds of debate; None takes the protocol's own.
         committee: How models are given to roles, or one model id for all.
@@ -70,7 +72,7 @@ class Terms:
         catalogue: Known models.
     """
 
-    panel: str
+    panel: str | Panel
     protocol: str
     rounds: int | None
     committee: str
@@ -130,7 +132,7 @@ async def aask(  # noqa: PLR0913 - a question's options are its parameters
     scale: Literal["log", "linear"] = "linear",
     lower: float | None = None,
     upper: float | None = None,
-    panel: str | Path = "default",
+    panel: str | Path | Panel = "default",
     protocol: str = "independent",
     rounds: int | None = None,
     model: str | None = None,
@@ -161,8 +163,8 @@ async def aask(  # noqa: PLR0913 - a question's options are its parameters
         scale: For estimates: ``log`` for positive quantities such as prices, else ``linear``.
         lower: For estimates: smallest admissible value.
         upper: For estimates: largest admissible value.
-        panel: ``default`` (the generic five), ``generalist`` (one agent alone), another packaged panel, or a YAML
-            file of your own that lists its roles.
+        panel: ``default`` (the generic five), ``generalist`` (one agent alone), another packaged panel, a YAML
+            file of your own that lists its roles, or a `Panel` of roles made in Python.
         protocol: ``independent``; ``debate``; ``delphi`` (revisions without critiques); ``skeptic`` (a debate judged by
             a skeptic that took no part); ``adversarial`` (two advocates and a judge, for probabilities).
         rounds: Rounds of deliberation; None takes the protocol's own.
@@ -204,7 +206,7 @@ async def aask(  # noqa: PLR0913 - a question's options are its parameters
     item = item_of(asked, today=datetime.now(UTC).date() if today is None else today)
     said = None if max_spend_usd is None else amount_nano(str(max_spend_usd), where="max_spend_usd")
     terms = Terms(
-        panel=str(panel),
+        panel=panel if isinstance(panel, Panel) else str(panel),
         protocol=protocol,
         rounds=rounds,
         committee=model or committee,

@@ -7,9 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from consilience.aggregation.answers import AnswerRow, aggregate_answers, default_rule
+from consilience.aggregation.answers import (
+    NUMBER_COLUMNS,
+    OPTION_PREFIX,
+    AnswerRow,
+    aggregate_answers,
+    default_rule,
+)
 from consilience.aggregation.dissent import dissenters
 from consilience.aggregation.distributions import Pooled
 from consilience.aggregation.tallies import Tally
@@ -17,6 +23,9 @@ from consilience.core.answers import AnyAnswer, Choice, Distribution, Estimate, 
 from consilience.core.question import Kind, Question
 from consilience.errors import IntegrityError, NeedsHumanError, QuorumError
 from consilience.experiments.orders import RunReport
+
+if TYPE_CHECKING:
+    import polars as pl
 
 ANSWERS: dict[Kind, type[AnyAnswer]] = {
     "estimate": Estimate,
@@ -73,6 +82,7 @@ class Result:
         status: ``answered``, or why there is no answer: ``no_quorum``, or a single seat's own outcome.
         row: The panel's answer under the primary rule of its kind; None when there is no answer.
         members: Everybody, in seat order.
+        rounds: Round by round, from the independent answers on, what each seat newly answered in it.
         minority_report: Every answer that differs from the panel's; empty when nobody dissented.
         diagnostics: Spread by round, who moved toward whom, which evidence is shared; None for a single answer.
         models: The models asked.
@@ -89,6 +99,7 @@ class Result:
     status: str
     row: AnswerRow | None
     members: tuple[Member, ...]
+    rounds: tuple[tuple[int, Mapping[str, AnyAnswer]], ...]
     minority_report: tuple[Dissent, ...]
     diagnostics: dict[str, Any] | None
     models: tuple[str, ...]
@@ -233,10 +244,45 @@ class Result:
             "trace": str(self.trace),
         }
 
+    def to_polars(self) -> pl.DataFrame:
+        """Return a row per answer: seat, role, model, round, the answer's numbers, and whether the last one differs.
+
+        Numbers stand in ``point, q05 … q95``, ``p_yes``, ``choice`` and ``confidence``, or ``option:<id>``, by kind.
+        """
+        import polars as pl  # noqa: PLC0415 - heavy, and only for who asks for it
+
+        by_seat = {member.seat: member for member in self.members}
+        differing = {one.member.seat for one in self.minority_report}
+        rows = [
+            {
+                "seat": seat,
+                "role": by_seat[seat].role,
+                "model": by_seat[seat].model,
+                "round": number,
+                **_cells(answer),
+                "differs": seat in differing if answer == by_seat[seat].answer else None,
+            }
+            for number, said in self.rounds
+            for seat, answer in said.items()
+            if seat in by_seat
+        ]
+        return pl.DataFrame(rows, infer_schema_length=None)
+
     def _repr_html_(self) -> str:
         from consilience.api.notebook import html_of  # noqa: PLC0415 - only where a notebook shows it
 
         return html_of(self)
+
+
+def _cells(answer: AnyAnswer) -> dict[str, float | str]:
+    """Return what an answer says, by column."""
+    if isinstance(answer, Estimate):
+        return {name: getattr(answer, name) for name in NUMBER_COLUMNS}
+    if isinstance(answer, Distribution):
+        return {f"{OPTION_PREFIX}{option}": p for option, p in answer.as_dict().items()}
+    if isinstance(answer, Choice):
+        return {"choice": answer.choice, "confidence": answer.confidence}
+    return {"p_yes": answer.p_yes}
 
 
 def _member_json(member: Member) -> dict[str, Any]:
@@ -268,6 +314,7 @@ def result_of(report: RunReport, question: Question) -> Result:
         status=told["status"],
         row=row,
         members=members,
+        rounds=rounds_of(told["turns"], question),
         minority_report=tuple(_dissent(member) for member in members if member.seat in differing),
         diagnostics=told["diagnostics"],
         models=tuple(report.manifest["models"]),
@@ -298,6 +345,18 @@ def _members(told: Mapping[str, Any], question: Question) -> tuple[Member, ...]:
 
 def _answer(stored: Mapping[str, Any] | None, question: Question) -> AnyAnswer | None:
     return None if stored is None else ANSWERS[question.kind].model_validate(stored, strict=False)
+
+
+def rounds_of(
+    turns: Sequence[Mapping[str, Any]], question: Question
+) -> tuple[tuple[int, Mapping[str, AnyAnswer]], ...]:
+    """Return by round what each seat answered in it, from the turns of a transcript; samples of one agent are none."""
+    found: dict[int, dict[str, AnyAnswer]] = {}
+    for turn in turns:
+        if turn["outcome"].get("said_type") == question.kind and turn["sample"] == 0:
+            answer = ANSWERS[question.kind].model_validate(turn["outcome"]["said"], strict=False)
+            found.setdefault(turn["round"], {})[turn["seat"]] = answer
+    return tuple(sorted(found.items()))
 
 
 def _why(turns: Sequence[Mapping[str, Any]], seat: str) -> str:

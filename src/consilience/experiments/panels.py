@@ -60,12 +60,31 @@ class Panel:
         roles: In seat order, no two of one id.
         labels: What members know each other by.
         note: What the panel is for.
+
+    Raises:
+        ConfigError: Nobody is in it, or two roles share an id.
+
+    Example:
+        >>> roles = [Role(id=name, view=("all",), text="Judge.") for name in ("bull", "bear")]
+        >>> Panel("two", tuple(roles)).labels
+        'neutral'
     """
 
     name: str
     roles: tuple[Role, ...]
-    labels: Labels
+    labels: Labels = "neutral"
     note: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.roles:
+            raise ConfigError(f"panel {self.name} has no roles", hint="List ids or files of roles under `roles`.")
+        seen: set[str] = set()
+        for role in self.roles:
+            if role.id in seen:
+                raise ConfigError(
+                    f'panel {self.name} has two roles called "{role.id}"', hint="Leave one out, or rename it."
+                )
+            seen.add(role.id)
 
 
 @dataclass(frozen=True)
@@ -153,7 +172,7 @@ def packaged_panels(application: str) -> dict[str, PanelSpec]:
 
     Example:
         >>> sorted(packaged_panels("general"))
-        ['advocates', 'default', 'generalist', 'placebo', 'with_skeptic']
+        ['advocates', 'default', 'forecast5', 'generalist', 'placebo', 'with_skeptic']
     """
     panels = load_packaged(PANELS_FILE, PanelsFile).panels
     if application not in panels:
@@ -193,17 +212,35 @@ def is_panel_file(panel: str | Path) -> bool:
     return str(panel).endswith(PANEL_FILES)
 
 
-def panel_name(panel: str | Path) -> str:
+def panel_labels(panel: str | Path | Panel, *, application: str) -> Labels:
+    """Return what the members of a panel know each other by.
+
+    Raises:
+        ConfigError: No such panel, or one of the user's own has the name of a packaged one.
+    """
+    if not isinstance(panel, Panel):
+        return panel_spec(panel, application=application).labels
+    if panel.name in packaged_panels(application) or is_panel_file(panel.name):
+        raise ConfigError(
+            f'a panel of your own is called "{panel.name}", like one of the package or a file',
+            hint="Give it a name of its own: results are told apart by it.",
+        )
+    return panel.labels
+
+
+def panel_name(panel: str | Path | Panel) -> str:
     """Return what records call a panel: a file goes by its name alone, wherever it lies.
 
     Example:
         >>> panel_name("studies/own_panel.yaml"), panel_name("default")
         ('own_panel.yaml', 'default')
     """
+    if isinstance(panel, Panel):
+        return panel.name
     return Path(panel).name if is_panel_file(panel) else str(panel)
 
 
-def panel_tag(panel: str | Path) -> str:
+def panel_tag(panel: str | Path | Panel) -> str:
     """Return what tells an arm with this panel from the arm with its own, fit for names of runs and files.
 
     Example:
@@ -240,15 +277,4 @@ def panel_roles(panel: str | Path, *, shelf: Shelf, seed: int) -> Panel:
             raise ConfigError(f'{where} is without "{left_out}", whom its roster does not hold', hint=hint)
     kept = tuple(role for role in listed if role.id not in spec.without)
     roles = (*kept, *shelf.members(spec.roles, folder=Path(panel).parent))
-    if not roles:
-        raise ConfigError(f"{where} has no roles", hint="List ids or files of roles under `roles`.")
-    _no_two_alike(roles, where)
     return Panel(name=panel_name(panel), roles=roles, labels=spec.labels, note=spec.note)
-
-
-def _no_two_alike(roles: Sequence[Role], where: str) -> None:
-    seen: set[str] = set()
-    for role in roles:
-        if role.id in seen:
-            raise ConfigError(f'{where} has two roles called "{role.id}"', hint="Leave one out, or rename it.")
-        seen.add(role.id)

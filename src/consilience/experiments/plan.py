@@ -21,7 +21,7 @@ from consilience.experiments.arms import Treatment, arm_label, load_budgets, tre
 from consilience.experiments.exposed import EvidenceFields, treat
 from consilience.experiments.feasible import check_items, check_members, check_parts, check_views, narrow_roles
 from consilience.experiments.matching import Match, check_match
-from consilience.experiments.panels import panel_name, panel_spec, panel_tag
+from consilience.experiments.panels import Panel, panel_labels, panel_name, panel_tag
 from consilience.experiments.weights import Weights, refuse_in_sample, seat_weights, weights_source
 from consilience.models.prices import ORACLE_PREFIX, SIMULATED_PREFIX, Catalogue, ModelSpec, is_local
 from consilience.models.request import Effort
@@ -221,7 +221,7 @@ class Choices:
         tier: Price tier.
         split: The split the items belong to; None for a plain set of questions.
         seed: Decides shuffling, assignment and simulated answers.
-        panel: Who answers, by name or file, instead of the treatment's own panel; None keeps that.
+        panel: Who answers, by name or file or given here, instead of the treatment's own panel; None keeps that.
         labels: What members know each other by; None takes the panel's own.
         replicate: 0 for the run itself; above, a repetition of it.
         match: What each item of a single agent may cost; None for none.
@@ -242,7 +242,7 @@ class Choices:
     tier: str
     split: str | None
     seed: int
-    panel: str | None = None
+    panel: str | Panel | None = None
     labels: Labels | None = None
     replicate: int = 0
     match: Match | None = None
@@ -268,7 +268,9 @@ def make_plan(application: Application, items: Sequence[Item], choices: Choices,
     declared = declared.model_copy(update={"panel": panel_name(panel), **told})
     protocol = declared.make_protocol(rounds=choices.rounds)
     check_items(items, protocol)
-    roles = declared.views(application.roles_for(panel, choices.seed))
+    labels = choices.labels or panel_labels(panel, application=application.name)
+    seated = panel.roles if isinstance(panel, Panel) else application.roles_for(panel, choices.seed)
+    roles = declared.views(seated)
     narrow = narrow_roles(roles, items)
     kept = tuple(role for role in roles if role.id not in narrow) if choices.drop_empty_seats else roles
     if not kept:
@@ -281,7 +283,6 @@ def make_plan(application: Application, items: Sequence[Item], choices: Choices,
     named = committee_models(choices.committee, tier=choices.tier, catalogue=catalogue)
     prefix = ORACLE_PREFIX if choices.oracle else SIMULATED_PREFIX
     models = tuple(name if choices.live or is_local(name) else f"{prefix}{name}" for name in named)
-    labels = choices.labels or panel_spec(panel, application=application.name).labels
     seating = seating_of(seats_of(kept, [""] * len(kept), labels=labels, parts=declared.parts))
     check_members(seating, protocol)
     tag = "" if panel_name(panel) == treatment(choices.arm).panel else f".{panel_tag(panel)}"

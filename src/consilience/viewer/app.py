@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from consilience.errors import ConsilienceError
-from consilience.viewer.drawings.sheet import Theme
+from consilience.reports.drawings.sheet import Theme
 from consilience.viewer.guard import Access, Guard
 from consilience.viewer.pages import compare, decision, forecast, item, run, runs, turns
 from consilience.viewer.shown import page

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import threading
+from base64 import b64decode
 from datetime import date
 from fractions import Fraction
 from functools import partial
@@ -17,7 +19,7 @@ import pytest
 
 import consilience
 from ask_cases import ballots, let_speak
-from consilience import Choice, Distribution, Estimate, Probability, Result, aask, ask
+from consilience import Choice, Distribution, Estimate, Panel, Probability, Result, Role, aask, ask
 from consilience.errors import BudgetError, ConfigError, PlanError, QuorumError, StoppedError
 from consilience.experiments.predictions import read_predictions
 from consilience.journal.verify import verify
@@ -293,3 +295,57 @@ def test_html_is_escaped_and_says_simulated(tmp_path: Path) -> None:
     assert "90 % interval" in estimate()._repr_html_()
     nothing = put(tmp_path, "How much?", kind="estimate", options=())
     assert "no answer: 0 of 5 answered" in nothing._repr_html_()
+
+
+@pytest.mark.parametrize(("kind", "columns"), [("estimate", "point"), ("probability", "p_yes"), ("choice", "choice")])
+def test_a_frame_holds_every_answer_of_every_round(tmp_path: Path, kind: Any, columns: str) -> None:
+    options = OPTIONS if kind == "choice" else ()
+    result = put(tmp_path, kind=kind, options=options, protocol="debate", rounds=1, context=[DOCUMENT])
+    frame = result.to_polars()
+    assert frame.columns[:4] == ["seat", "role", "model", "round"]
+    assert columns in frame.columns
+    assert sorted(frame["round"].unique()) == [0, 1]
+    last = frame.filter(pl.col("round") == 1).sort("seat")
+    said = {member.seat: member.answer for member in result.members}
+    assert last[columns].to_list() == [getattr(said[seat], columns) for seat in last["seat"]]
+    differing = {one.member.seat for one in result.minority_report}
+    assert set(frame.filter(pl.col("differs"))["seat"]) == differing
+
+
+def test_a_frame_of_distributions_has_a_column_per_option(tmp_path: Path) -> None:
+    frame = put(tmp_path, kind="distribution").to_polars()
+    assert [name for name in frame.columns if name.startswith("option:")] == ["option:o1", "option:o2", "option:o3"]
+    assert frame.select(pl.sum_horizontal("^option:.*$")).to_series().to_list() == pytest.approx([1.0] * 5)
+
+
+def test_a_notebook_shows_the_fan_over_rounds_as_an_image(tmp_path: Path) -> None:
+    result = put(tmp_path, "<b>\u202e", kind="estimate", options=(), protocol="debate", rounds=1, context=[DOCUMENT])
+    (encoded,) = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', result._repr_html_())
+    drawn = b64decode(encoded)
+    assert b"round 1" in drawn
+    assert drawn.count(b"<circle") == len(result.to_polars()) + 1
+    assert b"<script" not in drawn
+    assert "<img" not in put(tmp_path)._repr_html_()
+
+
+def test_a_panel_may_be_made_in_python(tmp_path: Path) -> None:
+    roles = tuple(Role(id=name, view=("all",), text=f"Judge as {name}.") for name in ("bull", "bear", "crab"))
+    result = put(tmp_path, kind="probability", options=(), panel=Panel("zoo", roles, labels="role"))
+    assert [member.seat for member in result.members] == ["bull", "bear", "crab"]
+    assert put(tmp_path, kind="probability", options=(), panel=Panel("zoo", roles[:2])).run_id != result.run_id
+    for name in ("default", "own.yaml"):
+        with pytest.raises(ConfigError, match="a panel of your own"):
+            put(tmp_path, panel=Panel(name, roles))
+    with pytest.raises(ConfigError, match="has no roles"):
+        Panel("nobody", ())
+    with pytest.raises(ConfigError, match="two roles called"):
+        Panel("twins", (roles[0], roles[0]))
+
+
+def test_the_words_of_the_specification_run(tmp_path: Path) -> None:
+    answer = ask("Will X happen by 2027-06-30?", kind=Probability, panel="forecast5", results=tmp_path, environ={})
+    assert isinstance(answer.value, float)
+    assert answer.interval is None
+    assert isinstance(answer.minority_report, tuple)
+    assert answer.cost_usd is not None
+    assert answer.trace.is_file()

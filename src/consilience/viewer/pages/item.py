@@ -9,15 +9,15 @@ from typing import Any
 
 from consilience.aggregation.answers import AnswerRow, aggregate_answers, default_rule
 from consilience.aggregation.dissent import dissenters
-from consilience.api.result import ANSWERS
+from consilience.api.result import ANSWERS, rounds_of
 from consilience.core.answers import AnyAnswer
 from consilience.core.packet import Item
 from consilience.errors import IntegrityError, reason
 from consilience.experiments.plan import Plan
 from consilience.experiments.protocol import read_frozen
-from consilience.viewer.drawings.fan import Fan, Said, draw_fan
-from consilience.viewer.drawings.neighbours import Neighbour, draw_neighbours
-from consilience.viewer.drawings.sheet import Theme
+from consilience.reports.drawings.fan import Fan, draw_fan, fan_of
+from consilience.reports.drawings.neighbours import Neighbour, draw_neighbours
+from consilience.reports.drawings.sheet import Theme
 from consilience.viewer.pages.turns import turns_of
 from consilience.viewer.shown import page, paged
 from consilience.viewer.study import SEALED, Study, read_json
@@ -96,7 +96,7 @@ def item_page(study: Study, asked: Asked, *, rule: str | None, view: str | None,
     truth = _truth(study, asked)
     roles = {role.id: role for role in asked.plan.roles}
     looked = roles.get(view or "")
-    fan = fan_of(asked, truth)
+    fan = _fan(asked, truth)
     diagnostics = None if told is None else told["diagnostics"]
     return page(
         "item.html.jinja",
@@ -186,40 +186,23 @@ def _truth(study: Study, asked: Asked) -> float | str | None:
     return study.truths({asked.item.question.id}).get(asked.item.question.id)
 
 
-def fan_of(asked: Asked, truth: float | str | None) -> Fan | None:
-    """Return the fan of an item that was answered in numbers; None for options, or before it is finished."""
-    question, told = asked.item.question, asked.transcript
-    if told is None or question.kind not in {"estimate", "probability"}:
+def _fan(asked: Asked, truth: float | str | None) -> Fan | None:
+    """Return the fan of an item; None for options, or before it is finished."""
+    if asked.transcript is None:
         return None
-    rounds: dict[int, dict[str, Said]] = {}
-    for turn in told["turns"]:
-        said = turn["outcome"].get("said") or {}
-        if turn["outcome"].get("said_type") == question.kind and turn["sample"] == 0:
-            rounds.setdefault(turn["round"], {})[turn["seat"]] = _said(said, question.kind)
-    members = [row["seat"] for row in told["final"]]
-    row = asked.by_rule().get(asked.rule)
-    panel = None
-    if row is not None:
-        spread = None if row.interval is None else row.interval[1]
-        panel = Said(float(row.headline), None if spread is None else _five(spread))
-    known = float(truth) if isinstance(truth, int | float) else None
-    return Fan(members, sorted(rounds.items()), panel, known, question.unit, question.scale == "log")
-
-
-def _said(said: Mapping[str, Any], kind: str) -> Said:
-    if kind == "probability":
-        return Said(said["p_yes"], None)
-    return Said(said["point"], _five([said[name] for name in ("q05", "q25", "q50", "q75", "q95")]))
-
-
-def _five(values: Sequence[float]) -> tuple[float, float, float, float, float]:
-    q05, q25, q50, q75, q95 = values
-    return q05, q25, q50, q75, q95
+    question = asked.item.question
+    return fan_of(
+        rounds_of(asked.transcript["turns"], question),
+        question=question,
+        members=[row["seat"] for row in asked.transcript["final"]],
+        row=asked.by_rule().get(asked.rule),
+        truth=truth,
+    )
 
 
 def fan_picture(study: Study, asked: Asked, theme: Theme) -> bytes | None:
     """Return the fan of an item as SVG; None where there is none."""
-    fan = fan_of(asked, _truth(study, asked))
+    fan = _fan(asked, _truth(study, asked))
     return None if fan is None else draw_fan(fan, theme)
 
 

@@ -11,8 +11,8 @@ from typing import Any
 from consilience.aggregation.answers import default_rule
 from consilience.errors import ConsilienceError, IntegrityError
 from consilience.experiments.verification import RunVerification, verify_run
-from consilience.viewer.drawings.errors import Scored, draw_calibration, draw_errors
-from consilience.viewer.drawings.sheet import Theme
+from consilience.reports.drawings.errors import Scored, draw_calibration, draw_errors
+from consilience.reports.drawings.sheet import Theme
 from consilience.viewer.pages.runs import Row, row_of
 from consilience.viewer.shown import page, paged
 from consilience.viewer.study import SEALED, Study, read_json

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consilience.viewer.drawings.errors import Scored, draw_calibration, draw_errors
-from consilience.viewer.drawings.fan import Fan, Said, draw_fan
-from consilience.viewer.drawings.neighbours import Neighbour, draw_neighbours
-from consilience.viewer.drawings.sheet import PALETTES, WIDTH, Scale, scale_of
+from consilience.reports.drawings.errors import Scored, draw_calibration, draw_errors
+from consilience.reports.drawings.fan import Fan, Said, draw_fan
+from consilience.reports.drawings.neighbours import Neighbour, draw_neighbours
+from consilience.reports.drawings.sheet import PALETTES, WIDTH, Scale, scale_of
 from viewer_cases import HOSTILE
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from consilience.viewer.drawings.sheet import PALETTES, WIDTH, Scale, Sheet, Theme
+from consilience.reports.drawings.sheet import PALETTES, WIDTH, Scale, Sheet, Theme
 
 _HEIGHT: Final = 300.0
 _GOLDEN: Final = math.pi * (3 - math.sqrt(5))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from consilience.viewer.drawings.sheet import PALETTES, WIDTH, Scale, Sheet, Theme, scale_of, short_amount
+from consilience.reports.drawings.sheet import PALETTES, WIDTH, Scale, Sheet, Theme, scale_of, short_amount
 
 _HEIGHT: Final = 300.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58.0, 20.0, 24.0, 40.0

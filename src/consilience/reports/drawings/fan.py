@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from consilience.viewer.drawings.sheet import PALETTES, WIDTH, Scale, Sheet, Theme, scale_of, short_amount
+from consilience.aggregation.answers import AnswerRow
+from consilience.core.answers import AnyAnswer, Estimate, Probability
+from consilience.core.question import Question
+from consilience.reports.drawings.sheet import PALETTES, WIDTH, Scale, Sheet, Theme, scale_of, short_amount
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58.0, 12.0, 18.0, 44.0
 _HEIGHT: Final = 330.0
@@ -59,6 +62,46 @@ class Fan:
         ]
         end = "" if self.panel is None else f"; the panel: {short_amount(self.panel.point)}"
         return f"Estimates of {len(self.seats)} seats; {'; '.join(told)}{end}"
+
+
+def fan_of(
+    rounds: Sequence[tuple[int, Mapping[str, AnyAnswer]]],
+    *,
+    question: Question,
+    members: Sequence[str],
+    row: AnswerRow | None,
+    truth: float | str | None = None,
+) -> Fan | None:
+    """Return the fan of a question that was answered in numbers; None for options.
+
+    Args:
+        rounds: By round, what each seat answered in it.
+        question: What was asked.
+        members: Seats, in order.
+        row: The panel's answer; None without one.
+        truth: What turned out; None where unknown or sealed.
+    """
+    if question.kind not in {"estimate", "probability"}:
+        return None
+    told = [(number, {seat: _said(answer) for seat, answer in said.items()}) for number, said in rounds]
+    panel = None
+    if row is not None:
+        panel = Said(float(row.headline), None if row.interval is None else _five(row.interval[1]))
+    known = float(truth) if isinstance(truth, int | float) else None
+    return Fan(members, told, panel, known, question.unit, question.scale == "log")
+
+
+def _said(answer: AnyAnswer) -> Said:
+    if isinstance(answer, Estimate):
+        return Said(answer.point, _five(answer.quantiles))
+    if isinstance(answer, Probability):
+        return Said(answer.p_yes, None)
+    raise TypeError(f"{type(answer).__name__} is no number")
+
+
+def _five(values: Sequence[float]) -> tuple[float, float, float, float, float]:
+    q05, q25, q50, q75, q95 = values
+    return q05, q25, q50, q75, q95
 
 
 def draw_fan(fan: Fan, theme: Theme) -> bytes:

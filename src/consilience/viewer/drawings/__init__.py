@@ -1,1 +1,0 @@
-"""Pictures of the viewer as SVG: for pages they are images, so nothing in them can act."""
