@@ -133,6 +133,9 @@ class LogarithmicPool(DistributionRule):
 
     Reference: Genest & Zidek 1986.
 
+    Attributes:
+        clip: Least distance of a probability from 0 and 1.
+
     Example:
         >>> made = LogarithmicPool()(probabilities=np.array([[0.8, 0.2], [0.5, 0.5]]), options=("x", "y"),
         ...                          seats=("a", "b"))

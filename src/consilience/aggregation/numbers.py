@@ -196,6 +196,9 @@ class Median(PointRule):
 class TrimmedMean(PointRule):
     """The mean after cutting ``int(proportion * n)`` seats at each end; under five seats 20 % cuts none, flagged.
 
+    Attributes:
+        proportion: Share of the seats that is cut at each end.
+
     Example:
         >>> rule = TrimmedMean()
         >>> rule.name, rule(points=np.array([1.0, 2, 3, 100]), scale="linear", seats=("a", "b", "c", "d")).flags
@@ -225,6 +228,9 @@ class InverseVariance(PointRule):
     """Weights proportional to one over each role's validation variance (bias not removed), floored.
 
     A role with fewer than five validation rows takes the pooled variance, flagged.
+
+    Attributes:
+        floor: Least variance that is believed.
 
     Example:
         >>> role = dict(rows=50, scale=None, stacking=0.5, stacking_nnls=0.5)
@@ -303,6 +309,9 @@ class RobustBayes(PointRule):
     Without fitted scales the panel's own median absolute deviation gives one (``mad_scale``: circular, so flagged). A
     scale that is missing or rests on fewer than five rows is replaced by the median of the other roles'. A second mode
     with over a tenth of the likelihood is flagged ``second_mode``: the panel is split.
+
+    Attributes:
+        df: Degrees of freedom of the Student-t; fewer forgive outliers more.
 
     Example:
         >>> RobustBayes()(points=np.array([1.0, 1.1, 0.9, 1.0, 9]), scale="linear", seats=tuple("abcde")).value < 1.1

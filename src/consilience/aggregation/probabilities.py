@@ -67,6 +67,9 @@ class TrimmedMeanProbability(ProbabilityRule):
 
     Degenerate: with nothing to cut it is the mean, flagged ``trim_inactive``.
 
+    Attributes:
+        proportion: Share of the members that is cut at each end.
+
     Example:
         >>> TrimmedMeanProbability()(probabilities=np.array([0.0, 0.5, 0.5, 0.5, 0.9]), seats=tuple("abcde")).value
         0.5
@@ -116,6 +119,9 @@ class GeometricOdds(ProbabilityRule):
 
     Reference: Genest & Zidek 1986; Satopää et al. 2014.
 
+    Attributes:
+        eps: Probabilities are held inside [eps, 1 - eps] before their log-odds are taken; clips are counted.
+
     Example:
         >>> made = GeometricOdds()(probabilities=np.array([0.0, 0.995]), seats=("a", "b"))
         >>> round(made.value, 9), made.clips
@@ -141,6 +147,9 @@ class SqrtNeffProbability(ProbabilityRule):
 
     See `odds.sqrt_neff`. The correlation of errors comes from at least 30 resolved questions. Without one the value is
     that of correlation 1, which moves nothing, flagged ``rho_unmeasured``, with the band over correlations beside it.
+
+    Attributes:
+        base: The probability that the mean is moved away from.
 
     Example:
         >>> made = SqrtNeffProbability()(probabilities=np.array([0.65, 0.65, 0.65]), seats=("a", "b", "c"))
@@ -205,6 +214,9 @@ class Neyman(ProbabilityRule):
 
     Reference: Neyman & Roughgarden 2021; on log-odds, Sevilla 2021.
 
+    Attributes:
+        eps: Probabilities are held inside [eps, 1 - eps] before their log-odds are taken; clips are counted.
+
     Example:
         >>> made = Neyman()(probabilities=np.array([0.1, 0.2, 0.4, 0.5]), seats=tuple("abcd"))
         >>> round(made.value, 6), round(made.factor, 6)
@@ -248,6 +260,10 @@ class Neyman(ProbabilityRule):
 class ExtremizedOdds(ProbabilityRule):
     """Mean log-odds times a fixed factor ``a``, by default the limit of `Neyman` for many independent members.
 
+    Attributes:
+        a: The factor; 1 is the geometric mean of odds.
+        eps: Probabilities are held inside [eps, 1 - eps] before their log-odds are taken; clips are counted.
+
     Example:
         >>> round(ExtremizedOdds(a=2)(probabilities=np.array([0.7, 0.7]), seats=("a", "b")).value, 6)
         0.844828
@@ -273,6 +289,9 @@ class StackedOdds(ProbabilityRule):
 
     The sum of the fitted weights is kept when a fitted seat is absent (``renormalised``). Without fitted weights, or
     when those present are all zero, members weigh alike with sum 1, flagged.
+
+    Attributes:
+        eps: Probabilities are held inside [eps, 1 - eps] before their log-odds are taken; clips are counted.
 
     Example:
         >>> StackedOdds()(probabilities=np.array([0.2, 0.8]), seats=("a", "b")).flags

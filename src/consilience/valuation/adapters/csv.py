@@ -120,7 +120,11 @@ class CsvMapping(Strict):
 
 @dataclass(frozen=True)
 class CsvAdapter(Adapter):
-    """A delimited text file under a mapping; ``configure`` binds the mapping."""
+    """A delimited text file under a mapping; ``configure`` binds the mapping.
+
+    Attributes:
+        mapping: Which column is which; None until it is bound.
+    """
 
     name: ClassVar[str] = "csv"
     mapping: CsvMapping | None = None
