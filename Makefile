@@ -3,6 +3,10 @@
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# The docs tool has an environment of its own, which only `make docs` makes.
+BOOK_VENV := .venv-docs
+BOOK_READY := $(BOOK_VENV)/.ready
+BOOK := build/book
 # Newest first; each is tried by running it, since a launcher may stand for an interpreter that is not there.
 PYTHONS := python3.13 python3.12 python3.11 python3 python
 WORKERS ?= 2
@@ -11,7 +15,7 @@ IN_STUDY = $(BIN)/consilience --project $(STUDY)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env demo all study paper test test-slow test-browser check bench lock
+.PHONY: help env demo all study paper test test-slow test-browser check docs bench lock
 
 help:
 	@echo "make demo       the whole thing offline, on a synthetic town"
@@ -20,8 +24,9 @@ help:
 	@echo "make test-slow  kill campaign, coverage studies, whole data sets"
 	@echo "make test-browser  a real browser walks through the viewer (installs Chromium from Debian's packages)"
 	@echo "make check      formatting, lint, types, direction of imports"
+	@echo "make docs       the book, in build/book/site"
 	@echo "make bench      all benchmarks; rewrites benchmarks/RESULTS.md"
-	@echo "make lock       writes requirements.lock anew from pyproject.toml (needs uv)"
+	@echo "make lock       writes the locks anew from pyproject.toml (needs uv)"
 
 env: $(READY)
 
@@ -69,6 +74,12 @@ check: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
+# The pages are laid out by the package's own environment, which knows what there is, and built by the tool's.
+docs: $(READY) $(BOOK_READY)
+	$(BIN)/python -m book $(BOOK)
+	$(BOOK_VENV)/bin/mkdocs build --strict --quiet --config-file book/mkdocs.yml
+	@echo "The book: $(BOOK)/site/index.html"
+
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py
 
@@ -78,7 +89,9 @@ lock:
 	$$uv pip compile --universal --python-version 3.11 --extra dev --extra report --generate-hashes \
 	  --custom-compile-command "make lock" $(UPGRADE) --quiet pyproject.toml -o requirements.lock; \
 	$$uv pip compile --universal --python-version 3.11 --group browser --constraint requirements.lock --generate-hashes \
-	  --custom-compile-command "make lock" $(UPGRADE) --quiet -o requirements-browser.lock
+	  --custom-compile-command "make lock" $(UPGRADE) --quiet -o requirements-browser.lock; \
+	$$uv pip compile --universal --python-version 3.11 --group docs --generate-hashes \
+	  --custom-compile-command "make lock" $(UPGRADE) --quiet -o requirements-docs.lock
 
 $(READY): requirements.lock pyproject.toml
 	@set -eu; \
@@ -114,4 +127,18 @@ $(VENV)/.browser: $(READY) requirements-browser.lock
 	if command -v uv >/dev/null; then install="uv pip install --quiet --python $(BIN)/python"; \
 	else install="$(BIN)/python -m pip install --quiet --disable-pip-version-check"; fi; \
 	$$install --require-hashes -r requirements-browser.lock; \
+	touch $@
+
+$(BOOK_READY): requirements-docs.lock | $(READY)
+	@set -eu; \
+	if command -v uv >/dev/null; then \
+	  echo "Making $(BOOK_VENV) with uv"; \
+	  uv venv --quiet --clear --python $(BIN)/python $(BOOK_VENV); \
+	  install="uv pip install --quiet --python $(BOOK_VENV)/bin/python"; \
+	else \
+	  echo "Making $(BOOK_VENV) with venv and pip"; \
+	  $(BIN)/python -m venv --clear $(BOOK_VENV); \
+	  install="$(BOOK_VENV)/bin/python -m pip install --quiet --disable-pip-version-check"; \
+	fi; \
+	$$install --require-hashes -r requirements-docs.lock; \
 	touch $@
