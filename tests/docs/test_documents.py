@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from typer.core import TyperCommand
 from typer.main import get_command
 
+from book_cases import FENCE
 from cli_cases import verbs_of
 from consilience.cli import main
 from consilience.cli.app import app
@@ -120,13 +122,17 @@ def test_what_the_how_to_of_assistants_shows_is_what_they_get(
 def test_every_command_in_a_document_exists_with_its_options(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "study").mkdir()
+    for project in ("study", "results/demo"):
+        (tmp_path / project).mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     told = [
         (document.name, words) for document in DOCUMENTS for words in commands(document) if words[0] == "consilience"
     ]
     assert len(told) >= 10
-    wrong = [(name, words) for name, words in told if main([*words[1:], "--help"]) != 0]
+    # What differs in values alone is typed once.
+    monkeypatch.setattr(TyperCommand, "format_help", lambda *_: None)  # what is typed is read first; its page is long
+    alike = {tuple(word for word in words if word[:2] == "--" or word.isalpha()): (name, words) for name, words in told}
+    wrong = [(name, words) for name, words in alike.values() if main([*words[1:], "--help"]) != 0]
     assert wrong == [], capsys.readouterr().err
 
 
@@ -148,7 +154,7 @@ def test_every_link_in_a_document_leads_to_a_file() -> None:
     links = [
         (document, target)
         for document in DOCUMENTS
-        for target in re.findall(r"\]\(([^)#]+)\)", document.read_text(encoding="utf-8"))
+        for target in re.findall(r"\]\(([^)#]+)[)#]", FENCE.sub("", document.read_text(encoding="utf-8")))
         if "://" not in target
     ]
     assert links
