@@ -57,7 +57,7 @@ paper: study
 	else echo "no compiler of LaTeX here: the source is $(STUDY)/results/report/paper.tex"; fi
 
 test: $(READY)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --doctest-modules src tests
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --doctest-modules src tests book
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -m slow tests
@@ -75,9 +75,10 @@ check: $(READY)
 	$(BIN)/lint-imports --no-logo
 
 # The pages are laid out by the package's own environment, which knows what there is, and built by the tool's.
+# Not --quiet: the tool then counts no warning, and strict is not strict.
 docs: $(READY) $(BOOK_READY)
 	$(BIN)/python -m book $(BOOK)
-	$(BOOK_VENV)/bin/mkdocs build --strict --quiet --config-file book/mkdocs.yml
+	$(BOOK_VENV)/bin/mkdocs build --strict --config-file book/mkdocs.yml
 	@echo "The book: $(BOOK)/site/index.html"
 
 bench: $(READY)

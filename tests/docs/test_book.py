@@ -28,6 +28,7 @@ from consilience.cli.app import app
 from consilience.config import load_packaged
 from consilience.core.question import Kind
 from consilience.experiments.arms import Treatments
+from consilience.experiments.panels import PanelsFile
 from consilience.forecasting.research.state import GateName
 from consilience.journal.events import Event
 from consilience.models.prices import load_catalogue
@@ -206,6 +207,10 @@ def test_the_reference_has_what_is_declared_in_files(book: Path) -> None:
     assert len(roles) >= 50
     for path in roles:
         assert f"| `{path.stem}` |" in part(panels, path.parent.parent.name)
+    declared = load_packaged("configs/panels.yaml", PanelsFile).panels
+    assert len(declared) >= 4
+    for application, named in declared.items():
+        assert [name for name in named if f"| `{name}` |" not in part(panels, application)] == []
     assert [kind for kind in get_args(Kind) if f"- {kind}: `" not in page(book, "rules")] == []
 
 
