@@ -81,6 +81,7 @@ def test_a_forecast_and_a_decision(tab: Any, viewer: Viewer, seen: Seen, look: t
     tab.get_by_role("link", name="What was searched and found").click()
     tab.locator(".document.dated").first.wait_for()
     assert tab.get_by_text("Dated at or after it").is_visible()
+    assert tab.locator(".document.rejected").count() > 0
     check(tab, viewer, seen)
     tab.screenshot(path=shots / f"forecast-{name}.png", full_page=True)
     tab.get_by_role("link", name="Decisions").click()

@@ -19,8 +19,13 @@ def decisions_page(study: Study, number: int) -> str:
     """Return the list of decisions."""
     some = paged(study.decision_ids(), number)
     paths = [path for run_id in some.rows if (path := study.decision(run_id)) is not None]
-    rows = [_told(path) for path in paths]
-    return page("decisions.html.jinja", title="Decisions", here="decisions", some=some, rows=rows)
+    rows, broken = [], []
+    for path in paths:
+        try:
+            rows.append(_told(path))
+        except IntegrityError as error:
+            broken.append(error.message)
+    return page("decisions.html.jinja", title="Decisions", here="decisions", some=some, rows=rows, broken=broken)
 
 
 def decision_page(study: Study, path: Path) -> str:

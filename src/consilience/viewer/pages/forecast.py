@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from consilience.experiments.predictions import SIMULATED_PREFIX
+from consilience.forecasting.search.records import Filtered
 from consilience.forecasting.timeline import timeline
 from consilience.forecasting.traces import RunTrace, read_trace
 from consilience.viewer.shown import page
@@ -31,6 +32,7 @@ def forecast_page(study: Study, folder: Path, item_id: str, path: Path) -> str:
         trace=trace,
         shown=timeline(trace),
         counts=counts_of(trace),
+        rejected=rejected_of(trace),
         gaps=gaps_of({} if transcript is None else read_json(transcript)),
     )
 
@@ -43,6 +45,15 @@ def counts_of(trace: RunTrace) -> dict[str, int]:
             found[name] = found.get(name, 0) + count
         found["rejected"] += sum(len(record.filtered) for record in agent.tool_log)
     return found
+
+
+def rejected_of(trace: RunTrace) -> dict[tuple[str, int | None, str | None], tuple[Filtered, ...]]:
+    """Return the results that were not kept, by agent, step and what was asked."""
+    return {
+        (agent.agent_id, record.step, record.query if record.tool == "search" else record.evidence_id): record.filtered
+        for agent in trace.agents
+        for record in agent.tool_log
+    }
 
 
 def gaps_of(transcript: Mapping[str, Any]) -> list[tuple[int, float, float, int]]:
