@@ -60,7 +60,8 @@ test: $(READY)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --doctest-modules src tests book
 
 test-slow: $(READY)
-	$(BIN)/python -m pytest -m slow tests
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m slow tests
+	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile tests/properties
 
 # The one suite that needs a program of the system: Chromium, from Debian's packages, where it is not there yet.
 test-browser: $(VENV)/.browser

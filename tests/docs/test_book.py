@@ -37,7 +37,7 @@ from source_tree import package
 
 TRACE = {"TRACE": "results/runs/*/traces/*.json"}
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
-SHORT = ("team", "forecaster")
+SHORT = "team"
 """Tutorials that take few seconds; the others run many arms."""
 
 OTHERS = ("README.md", "CONTRIBUTING.md")

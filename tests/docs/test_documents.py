@@ -77,6 +77,7 @@ def test_the_commands_of_the_how_to_of_scores_run(
         assert (ROOT / "examples" / name).read_text(encoding="utf-8").startswith(shown)
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_how_to_of_forecasts_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

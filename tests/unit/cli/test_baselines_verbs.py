@@ -68,6 +68,7 @@ def test_without_a_table_the_next_step_is_told(cli: Cli, tmp_path: Path) -> None
     assert "there is no file" in done.err
 
 
+@pytest.mark.slow
 def test_baselines_alone_are_evaluated_and_reported(cli: Cli, root: Path) -> None:
     where = ("--project", root)
     command = ("baselines", "predict", "--synthetic", "--arm", "A_hedonic", "--arm", "D_index", "--split", "validation")

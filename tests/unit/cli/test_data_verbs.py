@@ -53,6 +53,7 @@ def test_splits_of_an_older_table_are_warned_of(cli: Cli, study: Path) -> None:
     assert "hold different sales" in told.err
 
 
+@pytest.mark.slow
 def test_pictures_are_named_with_their_texts(cli: Cli, study: Path) -> None:
     build(cli, study)
     told = cli("data", "describe", "--pictures", study / "pictures", "--project", study, "--json").document

@@ -191,6 +191,7 @@ def test_yes_no_runs_alone_are_shown_with_cost_and_difference_and_the_report_cou
     assert (tmp_path / "results" / "report" / "tables" / "yes_no.csv").is_file()
 
 
+@pytest.mark.slow
 def test_other_questions_are_refused_and_other_truths_are_told(cli: Cli, tmp_path: Path, questions: Path) -> None:
     for arm in ("E_single", "F_independent"):
         assert cli("run-arm", "--arm", arm, "--questions", questions, "--project", tmp_path).code == 0

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from cli_cases import Cli, run_of
 
 
+@pytest.mark.slow
 def test_weights_are_fitted_frozen_and_applied_to_another_split_only(cli: Cli, demo_project: Path) -> None:
     panel = run_of(demo_project, "F_independent")
     command = ("fit-weights", panel, run_of(demo_project, "G_debate"), run_of(demo_project, "E_single"))

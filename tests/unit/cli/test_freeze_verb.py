@@ -133,6 +133,7 @@ def test_validation_is_looked_at_freely(cli: Cli, demo_project: Path) -> None:
     assert not (demo_project / "results" / "looks.jsonl").exists()
 
 
+@pytest.mark.slow
 def test_a_run_told_otherwise_than_the_freeze_is_labelled(cli: Cli, project: Path, questions: Path) -> None:
     where = ("--questions", questions, "--project", project)
     (project / "own.yaml").write_text("roles: [outside_view, inside_view]\n")

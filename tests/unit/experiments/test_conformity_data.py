@@ -16,6 +16,8 @@ from consilience.inference.effective import Undefined
 from consilience.models.simulated import persona
 from consilience.reports.pulls import read_pulls
 
+pytestmark = pytest.mark.slow
+
 ARMS = ("control_reask", "control_peers", "control_displaced", "control_evidence", "G_debate", "G_fullview")
 N = 8
 

@@ -37,6 +37,7 @@ def test_the_windows_of_validation_follow_each_other_and_hold_all_of_it(town: Fe
     assert fitted.margins[0].overall.rows == windows[2]["sales"]
 
 
+@pytest.mark.slow
 def test_the_stack_is_a_mean_on_the_simplex_and_meets_prices(town: FeatureMatrix, fitted: FittedAvm) -> None:
     assert sum(fitted.stack.weights.values()) == pytest.approx(1)
     assert set(fitted.parts) == {"A_hedonic", "A2_adjusted_comps", "B_hierarchical", "C_boosting"}
