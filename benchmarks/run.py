@@ -11,6 +11,7 @@ import argparse
 import importlib
 import os
 import platform
+import re
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,7 +27,6 @@ PACKAGES = ("consilience", "numpy", "scipy", "polars", "pydantic", "anyio", "jin
 BUDGET_S = 1_800.0
 
 Row = Mapping[str, object]
-Section = tuple[str, str, Sequence[Row], float]
 
 
 def cpu_model() -> str:
@@ -78,55 +78,64 @@ def table(rows: Sequence[Row]) -> list[str]:
     return head + ["| " + " | ".join(shown(row.get(key)) for key in columns) + " |" for row in rows]
 
 
-def report(sections: Sequence[Section], *, when: datetime) -> str:
+def section_of(name: str, title: str, rows: Sequence[Row], *, seconds: float, when: datetime) -> str:
+    """Return a section of RESULTS.md: what was measured, how long it took, when."""
+    absent = ["Not run: what it measures (data beside the checkout, or the embedded model) is not there."]
+    told = f"`{name}.py`, {seconds:.0f} s, {when:%Y-%m-%d %H:%M} UTC"
+    return "\n".join([f"## {title}", "", told, "", *(table(rows) if rows else absent)])
+
+
+def written(text: str) -> dict[str, str]:
+    """Return the sections of a RESULTS.md by the name of their benchmark."""
+    parts = [f"## {part}".rstrip() for part in text.split("\n## ")[1:]]
+    return {found[1]: part for part in parts if (found := re.search(r"^`(bench_\w+)\.py`", part, re.MULTILINE))}
+
+
+def report(sections: Mapping[str, str]) -> str:
     """Return the whole of RESULTS.md."""
     lines = [
         "# Benchmarks",
         "",
-        "Written by `make bench`; do not edit. Medians of at least 5 runs unless the note says otherwise; a ratio is",
-        "ours to the peer's, both measured in the same run on the same machine.",
+        "Written by `make bench`, or one section by `benchmarks/run.py --only NAME --write`; do not edit. Medians of at",
+        "least 5 runs unless the note says otherwise; a ratio is ours to the peer's, both measured in the same run on the",
+        "same machine. Every section says when it was measured.",
         "",
         "| machine | |",
         "| --- | --- |",
-        f"| date | {when:%Y-%m-%d %H:%M} UTC |",
         f"| processor | {cpu_model()}, {os.cpu_count()} cores |",
         f"| memory | {memory_gib()} |",
         f"| system | {platform.system()} {platform.release()}, {platform.machine()} |",
         f"| Python | {platform.python_implementation()} {platform.python_version()} |",
         f"| packages | {', '.join(f'{name} {version(name)}' for name in PACKAGES)} |",
     ]
-    for name, title, rows, seconds in sections:
-        lines += ["", f"## {title}", "", f"`{name}.py`, {seconds:.0f} s", ""]
-        lines += (
-            table(rows)
-            if rows
-            else ["Not run: what it measures (data beside the checkout, or the embedded model) is not there."]
-        )
-    return "\n".join(lines) + "\n"
+    return "\n\n".join(["\n".join(lines), *(sections[name] for name in sorted(sections))]) + "\n"
 
 
 def main() -> int:
-    """Run what was asked for; RESULTS.md is rewritten by whole runs only."""
+    """Run what was asked for; a whole run rewrites RESULTS.md, one benchmark its own section where it is told to."""
     known = {path.stem.removeprefix("bench_"): path.stem for path in sorted(HERE.glob("bench_*.py"))}
     parser = argparse.ArgumentParser(description="Run the benchmarks and rewrite benchmarks/RESULTS.md.")
-    parser.add_argument("--only", metavar="NAME", choices=known, help="run one and only print")
-    only = parser.parse_args().only
+    parser.add_argument("--only", metavar="NAME", choices=known, help="run one and print")
+    parser.add_argument("--write", action="store_true", help="with --only: rewrite its section, too")
+    arguments = parser.parse_args()
+    only = arguments.only
 
     sys.path.insert(0, str(HERE))
     started = time.perf_counter()
-    sections: list[Section] = []
+    made: dict[str, str] = {}
     for name in [known[only]] if only else known.values():
         print(f"{name} …", file=sys.stderr, flush=True)
         module = importlib.import_module(name)
         begun = time.perf_counter()
         rows = checked(module.run(), source=name)
         title = (module.__doc__ or name).strip().splitlines()[0].rstrip(".")
-        sections.append((name, title, rows, time.perf_counter() - begun))
+        made[name] = section_of(name, title, rows, seconds=time.perf_counter() - begun, when=datetime.now(UTC))
         print("\n".join([f"\n{title}\n", *table(rows)]), flush=True)
 
     took = time.perf_counter() - started
-    if not only:
-        RESULTS.write_text(report(sections, when=datetime.now(UTC)), encoding="utf-8")
+    if not only or arguments.write:
+        kept = written(RESULTS.read_text(encoding="utf-8")) if only else {}
+        RESULTS.write_text(report({**kept, **made}), encoding="utf-8")
         print(f"\nWrote {RESULTS.relative_to(HERE.parent)} after {took:.0f} s.", file=sys.stderr)
     if took > BUDGET_S:
         print(f"The benchmarks took {took:.0f} s; they may take {BUDGET_S:.0f} s.", file=sys.stderr)
