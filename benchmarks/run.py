@@ -96,9 +96,9 @@ def report(sections: Mapping[str, str]) -> str:
     lines = [
         "# Benchmarks",
         "",
-        "Written by `make bench`, or one section by `benchmarks/run.py --only NAME --write`; do not edit. Medians of at",
-        "least 5 runs unless the note says otherwise; a ratio is ours to the peer's, both measured in the same run on the",
-        "same machine. Every section says when it was measured.",
+        "Written by `make bench`, or one section by `benchmarks/run.py --only NAME --write`; do not edit. Medians of",
+        "at least 5 runs unless the note says otherwise; a ratio is ours to the peer's, both measured in one run on",
+        "the same machine. Every section says when it was measured.",
         "",
         "| machine | |",
         "| --- | --- |",

@@ -93,15 +93,23 @@ class Study:
         home = (self.root / "results").resolve()
         return found if found is not None and found.resolve().is_relative_to(home) else None
 
-    def index(self, folder: Path) -> JournalIndex:
+    def index(self, folder: Path, *, item: str | None = None) -> JournalIndex:
         """Return the index of a run's journal, up to date.
+
+        Args:
+            folder: The run folder.
+            item: The only item that is needed; where the whole run is not indexed yet, it is not for this one.
 
         Raises:
             IntegrityError: A line of the journal is no record.
         """
         with self._lock:
-            found = self._indexes.pop(folder, None) or JournalIndex(folder)
-            self._indexes[folder] = found
+            found = self._indexes.pop(folder, None)
+            if found is None and item is not None:
+                found = JournalIndex(folder, only=item)
+            else:
+                found = found or JournalIndex(folder)
+                self._indexes[folder] = found
             while len(self._indexes) > KEPT:
                 self._indexes.popitem(last=False)
         found.refresh()

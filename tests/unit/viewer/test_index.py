@@ -12,7 +12,7 @@ from consilience.journal.reader import fold, read_events
 from consilience.models.request import Request
 from consilience.viewer.index import JournalIndex
 from engine_cases import make_items, read, speak
-from viewer_cases import recorded_run
+from viewer_cases import recorded_run, study_of
 
 
 def indexed(folder: Path) -> JournalIndex:
@@ -54,6 +54,19 @@ def test_the_index_goes_on_with_a_journal_that_grows_byte_by_byte(tmp_path: Path
         assert seen[-1] == whole[:end].count(b"\n")
     assert seen[-1] == indexed(folder).sums.records
     assert index.sums == indexed(folder).sums
+
+
+def test_an_index_of_one_item_holds_its_records_and_all_texts(tmp_path: Path) -> None:
+    folder = recorded_run(tmp_path, "_run", *make_items(3))
+    whole, one = indexed(folder), JournalIndex(folder, only="item-02")
+    one.refresh()
+    assert one.item_ids == ("item-02",)
+    assert one.records("item-02") == whole.records("item-02") != []
+    assert dict(one.items()) == dict(whole.items())
+    study = study_of(tmp_path)
+    assert study.index(folder, item="item-01").item_ids == ("item-01",)
+    assert len(study.index(folder).item_ids) == 3
+    assert len(study.index(folder, item="item-01").item_ids) == 3
 
 
 def test_money_on_its_way_counts_at_its_reservation(tmp_path: Path) -> None:

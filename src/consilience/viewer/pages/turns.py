@@ -115,7 +115,7 @@ def turns_of(study: Study, folder: Path, item_id: str) -> list[TurnShown]:
         IntegrityError: The journal holds what is no record.
     """
     turns: dict[Where, TurnShown] = {}
-    for record in study.index(folder).records(item_id):
+    for record in study.index(folder, item=item_id).records(item_id):
         event, where = record.event, record.where
         if where.seat is None:
             continue
@@ -209,7 +209,7 @@ def _texts(value: Any) -> tuple[str, ...]:
 
 def turn_page(study: Study, folder: Path, item_id: str, turn: TurnShown) -> str:
     """Return the page of a turn."""
-    index = study.index(folder)
+    index = study.index(folder, item=item_id)
     return page(
         "turn.html.jinja",
         title=f"{turn.where.seat}, round {turn.where.round}",
@@ -224,7 +224,7 @@ def turn_page(study: Study, folder: Path, item_id: str, turn: TurnShown) -> str:
 
 def bytes_of(study: Study, folder: Path, turn: TurnShown, query: Mapping[str, str]) -> bytes | None:
     """Return exactly what was sent or received in one attempt; None where there is nothing."""
-    index = study.index(folder)
+    index = study.index(folder, item=turn.where.item)
     for made in turn.tries:
         if query.get("seq") == str(made.seq):
             found = exchange(made, index)
