@@ -244,8 +244,8 @@ def question_of(  # noqa: PLR0913 - what was typed
         ) from error
 
 
-def headline(final: FinalForecast | None) -> str:
-    """Return a forecast in one line.
+def headline(final: FinalForecast | None, asked: ForecastQuestion | None = None) -> str:
+    """Return a forecast in one line; options of a question that is given are told by their labels.
 
     Example:
         >>> headline(None)
@@ -257,7 +257,8 @@ def headline(final: FinalForecast | None) -> str:
     if final.probability is not None:
         return f"probability of yes: {final.probability:.1%} {by}"
     if final.distribution is not None:
-        shares = ", ".join(f"{name} {p:.1%}" for name, p in final.distribution.items())
+        labels = {option.id: option.label for option in (asked.options if asked is not None else ())}
+        shares = ", ".join(f"{labels.get(name, name)} {p:.1%}" for name, p in final.distribution.items())
         return f"probabilities: {shares} {by}"
     q05, _, q50, _, q95 = final.quantiles or (float("nan"),) * 5
     return f"median {q50:,.6g}, 90 % interval {q05:,.6g} to {q95:,.6g} {by}"

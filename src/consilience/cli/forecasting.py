@@ -143,7 +143,7 @@ def told(trace: RunTrace, *, simulated: bool) -> list[str | Grid]:
     from consilience.api.forecasting import headline  # noqa: PLC0415 - heavy
 
     parts: list[str | Grid] = [SIMULATED] if simulated else []
-    parts.append(headline(trace.final))
+    parts.append(headline(trace.final, trace.question))
     rows = tuple(_agent(agent) for agent in trace.agents)
     parts.append(
         Grid(("seat", "framing", "status", "forecast", "kept", "before", "undated", "after", "gates"), rows, words=4)

@@ -14,7 +14,6 @@ import polars as pl
 
 from consilience.aggregation.answers import OPTION_PREFIX, default_rule
 from consilience.core.packet import Item
-from consilience.core.question import Kind
 from consilience.errors import DataError
 from consilience.experiments.forecast_table import ForecastTable
 from consilience.experiments.score_pools import clustered_mean
@@ -126,7 +125,7 @@ def judge(
     if not resolved:
         raise DataError("no question is resolved, so nothing can be scored", hint="Add outcomes to the questions.")
     told = _transcripts(transcripts, [item.question.id for item in items])
-    primary = _primary_rows(predictions)
+    primary = _primary_rows(predictions, resolved)
     binary = [item for item in resolved if item.question.kind == "probability"]
     table = _table(binary, predictions, questions, told)
     return BackTest(
@@ -145,20 +144,14 @@ def _transcripts(folder: Path, ids: Sequence[str]) -> list[dict[str, Any]]:
     return [json.loads(path.read_bytes()) for path in paths if path.is_file()]
 
 
-def _primary_rows(predictions: pl.DataFrame) -> dict[str, dict[str, Any]]:
-    """Return the row of the primary rule of every item."""
-    found: dict[str, dict[str, Any]] = {}
-    kinds: tuple[Kind, ...] = ("probability", "distribution", "estimate")
-    for row in predictions.to_dicts():
-        if row["aggregation"] in {default_rule(kind, row["n_seats"]) for kind in kinds}:
-            known = found.get(row["item_id"])
-            if known is None or _said(row) >= _said(known):
-                found[row["item_id"]] = row
-    return found
-
-
-def _said(row: Mapping[str, Any]) -> int:
-    return sum(1 for name, value in row.items() if value is not None and (name in {"p", "point"} or ":" in name))
+def _primary_rows(predictions: pl.DataFrame, items: Sequence[Item]) -> dict[str, dict[str, Any]]:
+    """Return the row of the primary rule of every item, by the kind of answer it asks for."""
+    kinds = {item.question.id: item.question.kind for item in items}
+    return {
+        row["item_id"]: row
+        for row in predictions.to_dicts()
+        if row["item_id"] in kinds and row["aggregation"] == default_rule(kinds[row["item_id"]], row["n_seats"])
+    }
 
 
 def _table(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import JsonValue, ValidationError
 
@@ -18,13 +19,14 @@ DAY_UNIT = "days since 1970-01-01 UTC"
 NO_CUTOFF = date.max
 """The cutoff day of the packet of an open question: nothing is excluded."""
 
-_CORE_KINDS: dict[QuestionKind, Kind] = {
+CORE_KINDS: Final[Mapping[QuestionKind, Kind]] = {
     "binary": "probability",
     "multiple_choice": "distribution",
     "numeric": "estimate",
     "discrete": "estimate",
     "date": "estimate",
 }
+"""The kind of answer that each kind of question is given."""
 
 
 def items_of(question: ForecastQuestion, *, show_market: bool = False) -> tuple[Item, ...]:
@@ -77,7 +79,7 @@ def items_of(question: ForecastQuestion, *, show_market: bool = False) -> tuple[
 
 
 def _asked(question: ForecastQuestion, item_id: str, day: date | None) -> Question:
-    kind = _CORE_KINDS[question.kind]
+    kind = CORE_KINDS[question.kind]
     text = question.text if day is None else f"{question.text}\n\nResolution date: {day}"
     if kind != "estimate":
         return Question(id=item_id, text=text, kind=kind, options=question.options)

@@ -13,11 +13,13 @@ import polars as pl
 
 from consilience.aggregation.answers import NUMBER_COLUMNS, OPTION_PREFIX, default_rule
 from consilience.core.packet import Item
+from consilience.core.question import Kind
 from consilience.errors import ConfigError, DataError, PlanError
 from consilience.experiments.calibrations import Calibration
 from consilience.experiments.orders import Job, RunReport
 from consilience.experiments.plan import Plan
-from consilience.forecasting.questions import ForecastQuestion
+from consilience.forecasting.items import CORE_KINDS
+from consilience.forecasting.questions import ForecastQuestion, QuestionKind
 from consilience.forecasting.research.agent import RESEARCH, SUPERVISION
 from consilience.forecasting.submission import panel_function
 from consilience.forecasting.traces import (
@@ -42,7 +44,7 @@ FOLDER: Final = "traces"
 TRACE_HASH: Final = 8
 
 
-def final_row(rule: str, kind: Any, n_seats: int) -> str:
+def final_row(rule: str, kind: Kind, n_seats: int) -> str:
     """Return the aggregation whose row a final rule reads.
 
     Raises:
@@ -104,15 +106,15 @@ def write_traces(
             continue
         told: dict[str, Any] = json.loads(transcript.read_bytes())
         agents = tuple(_agents(told["turns"]))
-        rows = report.predictions.filter(pl.col("item_id") == item_id)
+        rows, asked = report.predictions.filter(pl.col("item_id") == item_id), questions[item_id]
         trace = RunTrace(
-            question=questions[item_id],
+            question=asked,
             settings=_settings(job.plan, final),
             code=CodeVersion(package=report.manifest["package_version"], commit=report.manifest.get("git_commit")),
             created_at=datetime.fromisoformat(last.at),
             agents=agents,
             stages=tuple(_stages(told)),
-            final=_final(rows, final, told, _function(questions[item_id], agents), calibration),
+            final=_final(rows, final, asked.kind, told, _function(asked, agents), calibration),
             journal=JournalReference(run_id=report.run_id, path=f"runs/{job.folder.name}", head=last.hash),
         )
         paths.append(_write(trace, job.folder / FOLDER, item_id if final == PANEL_ONLY else f"{item_id}.{final}"))
@@ -171,14 +173,10 @@ def _function(question: ForecastQuestion, agents: Sequence[AgentTrace]) -> tuple
     return None if made is None else made.values
 
 
-def _any(rows: pl.DataFrame, column: str) -> bool:
-    """Return whether a column that every kind of answer has holds anything."""
-    return column in rows.columns and rows.get_column(column).is_not_null().any()
-
-
 def _final(
     rows: pl.DataFrame,
     rule: str,
+    kind: QuestionKind,
     told: Mapping[str, Any],
     function: tuple[float, ...] | str | None,
     calibration: Calibration | None,
@@ -189,8 +187,7 @@ def _final(
         PlanError: The calibration was fitted on the question, or on later ones.
     """
     n_seats = int(rows.get_column("n_seats").max() or 1) if rows.height else 1  # type: ignore[arg-type]
-    kind = "probability" if _any(rows, "p") else "estimate" if _any(rows, "point") else "distribution"
-    name = final_row(rule, kind, n_seats)
+    name = final_row(rule, CORE_KINDS[kind], n_seats)
     row = next(iter(rows.filter(pl.col("aggregation") == name).to_dicts()), {})
     record: Mapping[str, Any] = next((one for one in told["aggregation_records"] if one["rule"] == name), {})
     p, flags = row.get("p"), [f"no distribution function: {function}"] if isinstance(function, str) else []

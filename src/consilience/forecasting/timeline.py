@@ -93,6 +93,8 @@ def timeline(trace: RunTrace) -> Timeline:
         "code": trace.code.package,
         "made": trace.created_at.isoformat(),
     }
+    if asked.options:
+        facts["options"] = {option.id: option.label for option in asked.options}
     events = [event for agent in trace.agents for event in _agent_events(agent)]
     events += [
         Event(actor=None, step=None, kind=stage.name, facts={"status": stage.status, **stage.record})

@@ -78,6 +78,20 @@ def test_the_panel_s_distribution_over_options_is_the_forecast(here: Cli) -> Non
     assert sum(shares.values()) == pytest.approx(1)
 
 
+@pytest.mark.parametrize("journal", [None, b""])
+def test_a_forecast_whose_journal_is_gone_is_not_paid_again(
+    here: Cli, corpus: Path, journal: bytes | None, tmp_path: Path
+) -> None:
+    typed = ["forecast", ASKED, "--cutoff", "2031-04-01", "--corpus", str(corpus), "--arm", "E_single"]
+    assert here(*typed).code == 0
+    (path,) = (tmp_path / "project" / "results" / "runs").glob("*/events-00001.jsonl")
+    path.unlink()
+    if journal is not None:
+        path.write_bytes(journal)
+    for verb in (typed, ["verify", path.parent.name], ["replay", path.parent.name]):
+        assert here(*verb).code == 6
+
+
 def test_what_is_printed_says_simulated_and_that_it_is_no_advice(here: Cli, corpus: Path) -> None:
     out = here("forecast", ASKED, "--cutoff", "2031-04-01", "--corpus", str(corpus), "--arm", "E_single").out
     assert out.startswith("simulated: no real model spoke")
@@ -186,6 +200,24 @@ def test_a_quantity_has_a_distribution_function_that_can_be_exported(here: Cli, 
     (forecast,) = json.loads(output.read_bytes())["forecasts"]
     assert (forecast["question"], len(forecast["continuous_cdf"])) == (38880, 201)
     assert here("trace", "export", trace, "--output", output, "--question", 38880).code == 1
+
+
+def test_options_are_forecast_traced_and_exported(here: Cli, corpus: Path, tmp_path: Path) -> None:
+    typed = ["forecast", ASKED, "--kind", "multiple_choice", "--option", "Yes, all", "--option", "No"]
+    typed += ["--cutoff", "2031-04-01", "--corpus", str(corpus)]
+    done = here(*typed, "--json")
+    assert done.code == 0, done.err
+    shares = done.document["final"]["distribution"]
+    assert set(shares) == {"A", "B"}
+    assert sum(shares.values()) == pytest.approx(1)
+    assert "probabilities: Yes, all" in here(*typed).out
+    shown = here("trace", "show", done.document["trace"]).out
+    assert "Yes, all" in shown
+    assert str(shares["A"]) in shown
+    output = tmp_path / "metaculus.json"
+    assert here("trace", "export", done.document["trace"], "--output", output, "--question", 22427).code == 0
+    (forecast,) = json.loads(output.read_bytes())["forecasts"]
+    assert forecast["probability_yes_per_category"] == {"Yes, all": shares["A"], "No": shares["B"]}
 
 
 def test_a_question_of_elsewhere_needs_its_number(here: Cli, corpus: Path, tmp_path: Path) -> None:
