@@ -30,7 +30,6 @@ from consilience.forecasting.questions import ForecastQuestion
 
 _ROOM: Final = 2e-10
 """What steps keep from the rules' limits, because rounding both ends to ten decimals may take 1e-10 away."""
-_SETTLED: Final = 1e-13
 _FARTHEST: Final = 1e100
 
 Adjusted = Literal["open_lower_mass", "open_upper_mass", "least_slope", "largest_step"]
@@ -355,15 +354,30 @@ def _lifted(values: list[float], low: float, high: float) -> tuple[list[float], 
 
 
 def _spread(values: list[float]) -> list[float]:
+    """Return where spreading what exceeds the largest step comes to rest, in time linear in the steps.
+
+    Half to each neighbour, again and again, is a divisible sandpile on a line: its rest does not depend on the order of
+    moves, and it is the solution of an obstacle problem. Written for ``g_k = F_k - F_0 - k m``, where m is the largest
+    step, it says that g falls everywhere, by the least change that lets it: the slopes of the least concave majorant of
+    its sums, which is antitonic regression, held between its ends (cf. Levine & Peres 2009, "Strong spherical
+    asymptotics for rotor-router aggregation and the divisible sandpile"; Barlow et al. 1972 for the regression).
+    """
     steps = len(values) - 1
     if max(_rounded_rises(values)) <= largest_step(steps):
         return values
-    rises, most = _rises(values), largest_step(steps) - _ROOM
-    while max(rises) > most + _SETTLED:  # ends, because all steps together hold 40 times what there is
-        excess = [max(rise - most, 0.0) for rise in rises]
-        for i, extra in enumerate(excess):
-            left, right = (i - 1 if i else 1), (i + 1 if i + 1 < steps else steps - 2)
-            rises[i] -= extra
-            rises[left] += extra / 2
-            rises[right] += extra / 2
-    return [*list(accumulate(rises, initial=values[0]))[:-1], values[-1]]
+    most, first = largest_step(steps) - _ROOM, values[0]
+    blocks: list[tuple[float, int]] = []  # mean of g and its points, falling
+    for k in range(1, steps):
+        mean, n = values[k] - first - k * most, 1
+        while blocks and blocks[-1][0] < mean:
+            before, points = blocks.pop()
+            mean, n = (before * points + mean * n) / (points + n), points + n
+        blocks.append((mean, n))
+    lowest = values[-1] - first - steps * most
+    spread = [first]
+    for mean, n in blocks:
+        held = min(max(mean, lowest), 0.0)
+        for _ in range(n):
+            k = len(spread)
+            spread.append(values[k] if n == 1 and held == mean else first + (k * most + held))
+    return [*spread, values[-1]]

@@ -196,6 +196,34 @@ def test_a_jump_is_spread_over_its_neighbours_alone() -> None:
     assert accepted(made.values, CLOSED)
 
 
+@pytest.mark.parametrize("at", [0.5, 1e-9, 1 - 1e-9, 0.031])
+@pytest.mark.parametrize("opened", [False, True])
+def test_spreading_ends_where_moving_the_excess_again_and_again_ends(at: float, opened: bool) -> None:
+    grid = Grid(lower=0.0, upper=1.0, open_lower=opened, open_upper=not opened, steps=80)
+    raw = average([interpolate([at] * 5, grid), interpolate([0.2, 0.2, 0.2, 0.9, 0.9], grid)])
+    made = admissible(raw, grid)
+    most, weight = 0.2 * 200 / 80, sum(one.weight or 0 for one in made.adjustments)
+    low, high = 0.001 if opened else 0.0, 1.0 if opened else 0.999
+    values = [min(max(value, low), high) for value in raw]
+    values = [(1 - weight) * value + weight * (low + (high - low) * i / 80) for i, value in enumerate(values)]
+    rises = [after - before for before, after in pairwise(values)]
+    while max(rises) > most:
+        excess = [max(rise - most + 2e-10, 0.0) for rise in rises]
+        for i, extra in enumerate(excess):
+            rises[i] -= extra
+            rises[i - 1 if i else 1] += extra / 2
+            rises[i + 1 if i < 79 else 78] += extra / 2
+    assert np.diff(made.values) == pytest.approx(rises, abs=1e-9)
+
+
+@pytest.mark.parametrize("at", [0.5, 1e-12])
+def test_a_jump_on_the_largest_grid_is_spread_without_delay(at: float) -> None:
+    grid = Grid(lower=0.0, upper=1.0, open_lower=False, open_upper=False, steps=10_000)
+    made = panel_cdf([[at] * 5], grid)  # moving the excess step by step would take an hour
+    assert accepted(made.values, grid)
+    assert made.adjustments[-1].rule == "largest_step"
+
+
 @pytest.mark.parametrize(
     "raw", [[0.0] * 201, [0.0, *[0.5] * 198, 0.4, 1.0], [0.0, 1.0], [-0.1, *[0.5] * 199, 1.0], [0.0, *[2.0] * 199, 1.0]]
 )
