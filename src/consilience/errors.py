@@ -29,7 +29,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
 
-SearchFailure = Literal["timeout", "unreachable", "rate_limited", "refused", "unreadable", "not_found"]
+SearchFailure = Literal["timeout", "unreachable", "rate_limited", "refused", "unreadable", "not_found", "broken_client"]
 
 EXIT_CODES: Final[Mapping[int, str]] = {
     0: "ok",

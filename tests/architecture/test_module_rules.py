@@ -59,6 +59,11 @@ SCHEMA_WORDS = frozenset({"properties", "additionalProperties"})
 """JSON Schema's own; they are not about estates."""
 
 BROAD = frozenset({"Exception", "BaseException"})
+MAY_CATCH_EVERYTHING = {
+    "cli.app": "where every error ends",
+    "forecasting.search.executor": "search clients may be other packages': whatever one raises fails one call",
+}
+"""One handler each, with the reason."""
 
 
 def calls(source: Source) -> Iterator[tuple[ast.Call, str]]:
@@ -173,21 +178,21 @@ def test_nothing_is_unpickled_or_evaluated_and_nothing_sleeps_a_thread() -> None
     assert found == []
 
 
-def test_every_error_is_caught_in_one_place_only() -> None:
+def test_every_error_is_caught_in_the_named_places_only() -> None:
     """A handler that tidies up and raises the same error again hides nothing and is not meant."""
-    places = {
-        source.at(node)
+    places = [
+        source.name
         for source in package()
         for node in ast.walk(source.tree)
         if isinstance(node, ast.ExceptHandler) and broad(node) and not tidies_and_raises(node)
-    }
-    places |= {
-        source.at(call)
+    ]
+    places += [
+        source.name
         for source in package()
         for call, name in calls(source)
         if name.rpartition(".")[2] == "suppress" and any(dotted(argument) in BROAD for argument in call.args)
-    }
-    assert len(places) <= 1, f"one place may catch everything, these do: {sorted(places)}"
+    ]
+    assert sorted(places) == sorted(MAY_CATCH_EVERYTHING), "these catch everything"
 
 
 def test_the_engine_knows_no_application() -> None:

@@ -43,6 +43,10 @@ def hit(name: str, published: str | None = "2025-02-19", *, text: str | None = N
     )
 
 
+class VendorError(Exception):
+    """What a client from another package raises."""
+
+
 @dataclass
 class Client:
     """Answers from a list; a scripted error is raised instead."""
@@ -188,12 +192,33 @@ def test_an_encoded_title_is_scanned_too() -> None:
         (ConnectionResetError("secret"), "unreachable"),
         (ValueError("secret"), "unreadable"),
         (KeyError("secret"), "unreadable"),
+        (EOFError("secret"), "unreachable"),
+        (anyio.ClosedResourceError("secret"), "unreachable"),
+        (ExceptionGroup("secret", [ConnectionResetError("secret"), anyio.EndOfStream()]), "unreachable"),
+        (ExceptionGroup("secret", [ValueError("secret"), VendorError("secret")]), "broken_client"),
+        (VendorError("secret"), "broken_client"),
+        (AssertionError("secret"), "broken_client"),
+        (RuntimeError("secret"), "broken_client"),
+        (SearchError("secret", hint="x", failure="quota"), "broken_client"),  # type: ignore[arg-type]
     ],
 )
 def test_a_failed_tool_is_a_record_with_a_short_class(error: Exception, failure: str) -> None:
     made, record = search(Client(error=error))
     assert (record.status, record.failure, record.kept) == ("error", failure, ())
     assert made.shown(record) == {"status": "error", "error": failure}
+    assert "secret" not in record.model_dump_json()
+
+
+def test_a_call_that_is_cancelled_is_cancelled() -> None:
+    ended: list[str] = []
+
+    async def ask() -> None:
+        with anyio.move_on_after(0.01) as scope:
+            await executor(Client(gate=anyio.sleep_forever)).search("rates", step=1)
+        ended.append("cancelled" if scope.cancelled_caught else "swallowed")
+
+    anyio.run(ask)
+    assert ended == ["cancelled"]
 
 
 def test_a_setting_that_is_wrong_is_no_failed_tool() -> None:

@@ -1,7 +1,8 @@
 """The tools of one agent for one question: what a model asks for, done under rules that it cannot pass.
 
 A model gives a query or an id and nothing else: cutoff, policy and limits are the executor's. A failed tool is a
-record, never an exception. What a client returns goes through ``carry`` raw; everything after is pure.
+record, never an exception, whatever its client raises; only a wrong setting ends the run. What a client returns goes
+through ``carry`` raw; everything after is pure.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, get_args
 
 import anyio
 from pydantic import JsonValue
 
-from consilience.errors import PlanError, SearchError, SearchFailure
+from consilience.errors import ConfigError, PlanError, SearchError, SearchFailure
 from consilience.forecasting.search.admission import Admission, content_hash, period_of, spelled
 from consilience.forecasting.search.base import SearchClient
 from consilience.forecasting.search.cache import SearchCache
@@ -255,14 +256,10 @@ class Executor:
             try:
                 hits = tuple(await call(client))
                 return Fetched(status="success", hits=hits, duration_s=max(0.0, self._clock() - start))
-            except SearchError as error:
-                failure = error.failure
-            except TimeoutError:
-                failure = "timeout"
-            except OSError:
-                failure = "unreachable"
-            except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError):
-                failure = "unreadable"  # a foreign client that breaks its contract fails its call, not the panel
+            except ConfigError:
+                raise  # a setting that is wrong fails every call: the run ends before it is spent for nothing
+            except Exception as error:  # noqa: BLE001 - clients are foreign code: whatever they raise fails one call
+                failure = failure_of(error)
         return Fetched(status="error", failure=failure, duration_s=max(0.0, self._clock() - start))
 
     def _admit(self, hits: tuple[Hit, ...]) -> _Tally:
@@ -335,6 +332,29 @@ class Executor:
         )
         self.log.append(record)
         return record
+
+
+def failure_of(error: BaseException) -> SearchFailure:
+    """Return the short class under which a client's error is recorded; its text goes nowhere.
+
+    A group has the class that its members share.
+
+    Example:
+        >>> failure_of(ConnectionResetError()), failure_of(ExceptionGroup("both", [TimeoutError(), KeyError()]))
+        ('unreachable', 'broken_client')
+    """
+    if isinstance(error, BaseExceptionGroup):
+        shared = {failure_of(one) for one in error.exceptions}
+        return shared.pop() if len(shared) == 1 else "broken_client"
+    if isinstance(error, SearchError):
+        return error.failure if error.failure in get_args(SearchFailure) else "broken_client"
+    if isinstance(error, TimeoutError):
+        return "timeout"
+    lost = (OSError, EOFError, anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream)
+    if isinstance(error, lost):
+        return "unreachable"
+    read_wrongly = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
+    return "unreadable" if isinstance(error, read_wrongly) else "broken_client"
 
 
 def why_unsearchable(query: str) -> str | None:
