@@ -292,6 +292,49 @@ def test_a_changed_protocol_file_is_noticed(tmp_path: Path) -> None:
         carry_out(run, PLAN, ITEMS, panel())
 
 
+@pytest.mark.parametrize("left", ["manifest.json", "predictions.parquet", "transcripts", "traces"])
+@pytest.mark.parametrize("journal", [None, b"", b'{"hash":"0'])
+def test_a_run_whose_journal_is_gone_is_never_started_over(tmp_path: Path, left: str, journal: bytes | None) -> None:
+    run, path = tmp_path / "run", tmp_path / "run" / "events-00001.jsonl"
+    carry_out(run, PLAN, ITEMS, panel())
+    (run / "traces").mkdir()
+    (run / "traces" / "a.json").write_text("{}")
+    for other in {"manifest.json", "predictions.parquet", "transcripts", "traces"} - {left}:
+        shutil.rmtree(run / other, ignore_errors=True)
+        (run / other).unlink(missing_ok=True)
+    path.unlink()
+    if journal is not None:
+        path.write_bytes(journal)
+    before, model = sorted(run.rglob("*")), panel()
+    with pytest.raises(IntegrityError, match=f"but {left} is there") as told:
+        carry_out(run, PLAN, ITEMS, model)
+    assert (told.value.exit_code, model.requests) == (6, [])
+    assert "copy" in (told.value.hint or "")
+    assert sorted(run.rglob("*")) == before
+
+
+def test_a_journal_that_was_emptied_early_is_not_started_over(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    stopped_run(run)
+    for name in ("manifest.json", "predictions.parquet"):
+        (run / name).unlink()
+    shutil.rmtree(run / "transcripts", ignore_errors=True)
+    (run / "events-00001.jsonl").write_bytes(b"")
+    with pytest.raises(IntegrityError, match="holds no record"):
+        carry_out(run, PLAN, ITEMS, panel())
+
+
+def test_a_run_killed_before_its_first_record_starts(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    carry_out(run, PLAN, ITEMS, panel())
+    for name in ("manifest.json", "predictions.parquet", "events-00001.jsonl"):
+        (run / name).unlink()
+    shutil.rmtree(run / "transcripts")
+    (run / "events-00001.new").write_bytes(b"{")
+    assert {path.name for path in run.iterdir()} >= {"protocol.json", "packets", "lock"}
+    assert carry_out(run, PLAN, ITEMS, panel()).calls == CALLS
+
+
 def test_two_processes_on_one_run_are_refused(tmp_path: Path) -> None:
     run = tmp_path / "run"
     run.mkdir()

@@ -16,7 +16,7 @@ from consilience.registry import nearest
 if TYPE_CHECKING:
     from consilience.valuation.pipeline import Project
 
-MADE = ("manifest.json", "predictions.parquet", "transcripts")
+MADE = ("manifest.json", "predictions.parquet", "transcripts", "traces")
 """What a run makes from its record."""
 SIGNS = ("protocol.json", "lock", *MADE)
 """What tells a run folder from any other, beside its journal."""

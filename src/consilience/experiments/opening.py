@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from consilience.core.canonical import sha256_hex
 from consilience.core.packet import Item
-from consilience.errors import IntegrityError, JournalError, PlanError
+from consilience.errors import IntegrityError, JournalError, PlanError, reason
 from consilience.experiments.orders import Job, Orders, Shell
 from consilience.experiments.protocol import Frozen, compare, freeze, protocol_of, read_frozen
 from consilience.experiments.questions import question_line
 from consilience.experiments.storage import write_json
 from consilience.journal.events import RunStarted
-from consilience.journal.files import segments
+from consilience.journal.files import segment_path, segments
 from consilience.registry import nearest
+
+AFTER_THE_RECORD: Final = ("manifest.json", "predictions.parquet", "transcripts", "traces")
+"""What a run folder holds only once something was asked and recorded."""
 
 
 def check_models(job: Job, orders: Orders) -> None:
@@ -54,13 +58,51 @@ def open_protocol(job: Job, shell: Shell, orders: Orders) -> Frozen:
 
     Raises:
         ResumeMismatchError: The folder holds a run that asked something else.
-        IntegrityError: The recorded protocol cannot be read.
+        IntegrityError: The recorded protocol cannot be read, or the journal of a run that had begun is gone.
     """
+    check_record(job.folder)
     now = protocol_of(job.plan, job.models, catalogue=job.catalogue, run_secret=shell.run_secret)
     if not segments(job.folder):
         freeze(job.folder, now)
         return now
     return compare(read_frozen(job.folder), now, accept=orders.accept)
+
+
+def check_record(folder: Path) -> None:
+    """Raise where a run had begun and its journal holds no record: started over, all of it would be paid for again.
+
+    Protocol, prices, packets, the lock and a journal file still under its draft name precede the first record. All
+    else follows it, and a journal file has its name only with records in it, so an empty one was emptied.
+
+    Raises:
+        IntegrityError: The journal is missing or empty, and the folder says that there was one.
+    """
+    numbers = segments(folder)
+    try:
+        first = b"" if not numbers else _first_line(segment_path(folder, numbers[0]))
+        left = [name for name in AFTER_THE_RECORD if _holds_something(folder / name)]
+    except OSError as error:
+        raise JournalError(
+            f"the run folder {folder} cannot be read: {reason(error)}", hint="Mend the cause and run the command again."
+        ) from error
+    begun = bool(left) or (bool(numbers) and not first)
+    if begun and not first.endswith(b"\n"):
+        told = f", but {left[0]} is there" if left else ""
+        raise IntegrityError(
+            f"the journal in {folder} {'holds no record' if numbers else 'is missing'}{told}: what was answered and "
+            "paid is no longer on record",
+            hint="Restore events-*.jsonl from a copy of the run; to ask all of it anew, and pay anew, take another "
+            "--run-id or move the folder away.",
+        )
+
+
+def _holds_something(path: Path) -> bool:
+    return any(path.iterdir()) if path.is_dir() else path.exists()
+
+
+def _first_line(path: Path) -> bytes:
+    with path.open("rb") as lines:
+        return lines.readline()
 
 
 def check_start(started: RunStarted | None, *, job: Job, frozen: Frozen) -> None:
