@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
+from consilience.forecasting.search.crowd import states_crowd_forecast
 from consilience.forecasting.search.dates import parse_date
 from consilience.forecasting.search.document import Hit
 from consilience.forecasting.search.executor import Executor
-from consilience.forecasting.search.policy import states_crowd_forecast
 from consilience.forecasting.search.scan import PATTERNS, injection_patterns
 from consilience.forecasting.search.urls import LONGEST_URL, canonical_host, canonical_url, read_url, urls_in
 

@@ -8,9 +8,28 @@ from datetime import UTC, datetime
 import pytest
 from pydantic import ValidationError
 
+from consilience.forecasting.search.crowd import MARKET_HOSTS, states_crowd_forecast
 from consilience.forecasting.search.document import Hit
-from consilience.forecasting.search.policy import MARKET_HOSTS, SourcePolicy, states_crowd_forecast
+from consilience.forecasting.search.policy import SourcePolicy
 from consilience.forecasting.search.urls import canonical_host
+
+NAMES = {
+    "betfair.com.au": "betfair",
+    "iemweb.biz.uiowa.edu": "iem",
+    "sx.bet": "sx bet",
+    "omen.eth.limo": "omen",
+    "adj.news": "adjacent news",
+    "goodjudgment.com": "good judgment",
+    "cultivatelabs.com": "cultivate labs",
+    "randforecastinginitiative.org": "rand forecasting initiative",
+    "opinion.trade": "opinion trade",
+    "sxbet.io": "sx bet",
+    "polymarketanalytics.com": "polymarket",
+    "polymarketwhales.info": "polymarket",
+    "thalesmarket.io": "thales market",
+    "insightprediction.com": "insight prediction",
+}
+"""Where the name is not what stands before the last dot."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +113,9 @@ def test_the_questions_own_pages_are_blocked() -> None:
     assert why("https://stats.example.net/series/UNRATE/notes", asked=asked) is None
     assert why("https://www.example.com/table?id=4", asked=asked) == "resolution page"
     assert why("https://www.example.com/table?id=5", asked=asked) is None
+    assert why("https://www.example.com/table?id=4&utm=1&lang=en", asked=asked) == "resolution page"
+    assert why("https://www.example.com/table?a=1&id=4&id=5", asked=asked) == "resolution page"
+    assert why("https://www.example.com/table?id=45", asked=asked) is None
     assert why("https://stats.example.net/series/UNRATE", SourcePolicy(block_question_pages=False), asked) is None
 
 
@@ -118,12 +140,55 @@ def test_the_questions_own_pages_are_blocked() -> None:
         "There's a 20% chance, according to prediction markets.",
         "Yes trades at 51 cents and no at 49.",
         "a one with 38¢ for the YES contract",
+        "Manifold has it at 63%.",
+        "manifold users say 63%",
+        "63% on Manifold",
+        "odds of 3/1 at Ladbrokes",
+        "three to one at William Hill",
+        "Polymarket | Yes 63",
+        "Insight: Polymarket 63",
+        "Polymarket traders see sixty-three percent",
+        "Markets price a two-in-three chance",
+        "Augur's traders say one in five",
+        "Kalshi sees a two-thirds chance",
     ],
 )
 def test_a_stated_crowd_forecast_is_found(text: str) -> None:
     assert states_crowd_forecast(text)
     assert why("https://example.org/", text=text) == "states a crowd forecast"
     assert why("https://example.org/", SourcePolicy(block_crowd_forecasts=False), text=text) is None
+
+
+@pytest.mark.parametrize("host", MARKET_HOSTS)
+def test_every_market_is_known_by_its_address_and_by_its_name(host: str) -> None:
+    name = NAMES.get(host, host.rpartition(".")[0])
+    assert states_crowd_forecast(f"{host} has it at 63%.")
+    assert states_crowd_forecast(f"{name.title()} has it at 63%.")
+    assert states_crowd_forecast(f"At {name.title()} it stood at sixty-three per cent.")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "polymarket-gives-63-percent-chance",
+        "polymarket_gives_63_percent",
+        "polymarket%20gives%2063%25",
+        "a/polymarket/63%25/x",
+        "a?says=kalshi+at+63+cents",
+        "a%2Fpolymarket%252D63%252Dpercent",
+    ],
+)
+def test_a_price_in_the_address_is_found(path: str) -> None:
+    assert why(f"https://n.example/{path}") == "states a crowd forecast"
+
+
+def test_a_price_that_address_and_title_state_together_is_found() -> None:
+    told = hit("https://n.example/polymarket", title="A 63% chance of ice")
+    assert SourcePolicy().why_blocked(told, Asked()) == "states a crowd forecast"
+
+
+def test_a_date_in_the_address_is_no_price() -> None:
+    assert why("https://n.example/2031/03/14/5-things-bookmakers-said", text="Rates were held.") is None
 
 
 @pytest.mark.parametrize(
@@ -134,6 +199,10 @@ def test_a_stated_crowd_forecast_is_found(text: str) -> None:
         "In the poll 40% of voters back the incumbent.",
         "Economists see a 40% chance of a recession.",
         "Polymarket was fined by the regulator.",
+        "Polymarket raised 45 million dollars on January 20, and 20 January was late.",
+        "Kalshi listed 24 contracts in 2024.",
+        "The benefits are manifold; 63% agreed.",
+        "That does not augur well, with growth of 2%; prices drift lower by 0.5%.",
         "There is a 60% chance of rain.",
         "The odds are long, analysts at the bank said.",
         "Unemployment stood at 4.1% in March 2025.",

@@ -15,7 +15,7 @@ from consilience.forecasting.search.document import Hit
 from consilience.forecasting.search.policy import Asked, SourcePolicy
 from consilience.forecasting.search.records import InjectionRule, UndatedRule
 from consilience.forecasting.search.scan import injection_patterns
-from consilience.forecasting.search.urls import canonical_url
+from consilience.forecasting.search.urls import canonical_url, unescaped, words_of
 
 Period = Literal["before", "undated", "after"]
 
@@ -65,9 +65,11 @@ class Admission:
     def judge(self, hit: Hit) -> tuple[str | None, tuple[str, ...]]:
         """Return why a hit is not admitted (None where it is), and its injection patterns.
 
-        The scan is made of every hit, so that an attempt is recorded whatever else keeps the hit out.
+        The scan is made of every hit, so that an attempt is recorded whatever else keeps the hit out, and of all that
+        is shown of it, the words of its address too.
         """
-        patterns = injection_patterns(f"{hit.title}\n{hit.text}")
+        url = spelled(hit)
+        patterns = injection_patterns(f"{hit.title}\n{hit.text}\n{unescaped(url)}\n{words_of(url)}")
         reason = self.policy.why_blocked(hit, self.question)
         period = period_of(hit.published, self.cutoff)
         if reason is None and period == "after":

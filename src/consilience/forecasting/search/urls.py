@@ -36,6 +36,10 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 _IN_TEXT = re.compile(r"(?:https?://|(?<![\w./@-])www\.)[^\s<>\"'`\])}|\\^]{1,2048}", re.IGNORECASE)
 _HOST_IN_PATH = re.compile(r"(?<![a-z0-9.-])(?:[a-z0-9-]{1,63}\.){1,8}[a-z]{2,24}(?![a-z0-9.-])")
 
+_WORD_ENDS = re.compile(r"[-_+/?&=#.,;:~|!()\s]+")
+_MOST_ESCAPED = 3
+"""Times an escape may be escaped itself and still be undone."""
+
 TRACKING_PARAMETERS = frozenset(
     {"gclid", "gbraid", "wbraid", "dclid", "fbclid", "msclkid", "yclid", "twclid", "ttclid", "li_fat_id", "igshid"}
     | {"mc_cid", "mc_eid", "mkt_tok", "_hsenc", "_hsmi", "vero_id", "_ga", "_gl", "ref_src", "ref_url", "cmpid"}
@@ -154,6 +158,28 @@ def hosts_behind(url: str) -> tuple[str, ...]:
     _, _, rest = url.partition("://")
     host, slash, path = rest.partition("/")
     return tuple(dict.fromkeys((*_translated(host), *_HOST_IN_PATH.findall(unquote(unquote(slash + path)).lower()))))
+
+
+def unescaped(url: str) -> str:
+    """Return an address with its escapes undone, those of escapes too.
+
+    Example:
+        >>> unescaped("https://news.example/63%2525")
+        'https://news.example/63%'
+    """
+    for _ in range(_MOST_ESCAPED):
+        url = unquote(url)
+    return url
+
+
+def words_of(url: str) -> str:
+    """Return an address as the words that a model reads in it.
+
+    Example:
+        >>> words_of("https://news.example/a%2Dslug/with_words+and%2520more?q=63%25")
+        'https news example a slug with words and more q 63%'
+    """
+    return _WORD_ENDS.sub(" ", unescaped(url)).strip()
 
 
 def is_public(host: str) -> bool:
