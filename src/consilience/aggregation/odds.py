@@ -94,7 +94,7 @@ def mean_logit(p: Sequence[float], weights: Sequence[float] | None = None) -> fl
 
 
 def normalised(weights: Sequence[float] | None, *, n: int) -> tuple[float, ...]:
-    """Return weights with sum 1; equal ones for None.
+    """Return weights with sum 1, however large or small they are; equal ones for None.
 
     Raises:
         DataError: Nothing to weigh, another number of weights, or they are negative, not finite or all zero.
@@ -102,12 +102,16 @@ def normalised(weights: Sequence[float] | None, *, n: int) -> tuple[float, ...]:
     Example:
         >>> normalised([1, 3], n=2)
         (0.25, 0.75)
+        >>> normalised([1e308, 1e308, 5e-324], n=3)
+        (0.5, 0.5, 0.0)
     """
     given = (1.0,) * n if weights is None else tuple(weights)
-    total = math.fsum(given)
-    if n == 0 or len(given) != n or not all(0 <= w < math.inf for w in given) or total == 0:
+    if n == 0 or len(given) != n or not all(0 <= w < math.inf for w in given) or not any(given):
         raise DataError(f"weights {list(given)} for {n} probabilities", hint="Give one each, >= 0, not all zero.")
-    return tuple(w / total for w in given)
+    _, exponent = math.frexp(max(given))
+    near_one = [math.ldexp(w, -exponent) for w in given]  # exact, and the sum cannot overflow
+    total = math.fsum(near_one)
+    return tuple(w / total for w in near_one)
 
 
 def projective_factor(n: float) -> float:

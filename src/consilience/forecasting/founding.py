@@ -304,8 +304,8 @@ def _rho(trace: FoundTrace, found: FoundAggregation) -> tuple[float, RhoSource]:
     n = sqrt_neff(p, rho=0.0, weights=_weights(found)).n_weighted if p else 1.0
     if n > 1 and found.effective_n is not None and 1 <= found.effective_n <= n:
         return round((n / found.effective_n - 1) / (n - 1), 2), "effective_n"
-    if n > 1 and factor is not None and 1 <= factor**2 <= n:
-        return round((n / factor**2 - 1) / (n - 1), 2), "extremization_factor"
+    if n > 1 and factor is not None and 1 <= factor * factor <= n:  # a product overflows to inf, a power raises
+        return round((n / (factor * factor) - 1) / (n - 1), 2), "extremization_factor"
     return ASSUMED_RHO, "assumed"
 
 

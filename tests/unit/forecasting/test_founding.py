@@ -242,6 +242,15 @@ def test_weights_and_unknown_methods() -> None:
     assert gap(read, "supervisor_confidence_unknown").answer == "yes"
 
 
+@pytest.mark.parametrize("weights", [[1e308, 1e308, 1.0], [5e-324, 5e-324, 0.0]])
+@pytest.mark.parametrize("factor", [1e308, -1e308, None])
+def test_weights_of_any_size_weigh(weights: list[float], factor: float | None) -> None:
+    found = aggregation([0.4, 0.2, 1.0], 0.3) | {"input_weights": weights, "extremization_factor": factor}
+    read = import_founding(file(agents=[agent("a", 0.4)], aggregation=found | {"effective_n": None})).aggregate
+    assert read is not None
+    assert read.replayed == pytest.approx(0.5 + (2 / 1.3) ** 0.5 * (0.3 - 0.5))
+
+
 @pytest.mark.parametrize(
     "odd",
     [
