@@ -196,4 +196,9 @@ def _work(work: Work) -> list[str | Grid]:
         f"documents with injection patterns: {work.injections}; replies refused: {rejected}",
         f"searches: {work.searches}, of these {work.shared} another agent had made",
         Grid(("gate", "pass", "fail", "not answerable", "nothing to enforce"), rows),
+        *(
+            []
+            if work.health is None
+            else [f"health of all together: {work.health['status']}; {work.health['message']}"]
+        ),
     ]

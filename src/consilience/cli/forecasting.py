@@ -153,6 +153,11 @@ def told(trace: RunTrace, *, simulated: bool) -> list[str | Grid]:
         for stage in trace.stages
         if stage.name in {"debate", "judge", "supervisor"}
     ]
+    parts += [
+        f"health of the panel: {found['status']}; {found['message']}".replace("not_answerable", "not answerable")
+        for stage in trace.stages
+        if stage.name == "panel" and isinstance(found := stage.record.get("health"), dict)
+    ]
     return [*parts, ADVICE]
 
 

@@ -18,6 +18,7 @@ from consilience.errors import DataError
 from consilience.experiments.forecast_table import ForecastTable
 from consilience.experiments.score_pools import clustered_mean
 from consilience.experiments.score_table import ScoreTable, score_table
+from consilience.forecasting.health import panel_health
 from consilience.forecasting.questions import ForecastQuestion
 from consilience.forecasting.research.agent import RESEARCH
 from consilience.inference.intervals import DifferenceInterval
@@ -68,7 +69,8 @@ class Work:
         searches: Searches that counted.
         shared: Of these, searches that another agent of the panel had made.
         rejected: Replies that were no valid action, by type.
-        gates: Results by gate and status.
+        gates: Results by gate and status; the health gate's single one is of all artefacts together.
+        health: That one, with its shares and limits; None for fewer than two artefacts.
     """
 
     agents: Mapping[str, int]
@@ -82,6 +84,7 @@ class Work:
     shared: int
     rejected: Mapping[str, int]
     gates: Mapping[str, Mapping[str, int]]
+    health: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True)
@@ -133,7 +136,7 @@ def judge(
         skill=None if table is None else _skill(table),
         distributions=_distributions(resolved, primary),
         estimates=_estimates(resolved, primary),
-        work=_work(told),
+        work=_work(told, questions),
         excluded=len(items) - len(resolved),
         unanswered=sum(1 for item in resolved if primary.get(item.question.id, {}).get("status") != "answered"),
     )
@@ -247,13 +250,21 @@ def _estimates(resolved: Sequence[Item], primary: Mapping[str, Mapping[str, Any]
     return (held[0], held[1], len(rows)) if rows else None
 
 
-def _work(told: Sequence[Mapping[str, Any]]) -> Work:
+def _work(told: Sequence[Mapping[str, Any]], questions: Mapping[str, ForecastQuestion]) -> Work:
     logs = [turn["log"] for one in told for turn in one["turns"] if turn.get("log")]
     tools = [record for log in logs for record in log["tool_log"] if not record["repeated"]]
     gates: dict[str, Counter[str]] = {}
     for log in logs:
         for gate in log["gates"]:
             gates.setdefault(gate["name"], Counter())[gate["status"]] += 1
+    health = panel_health(
+        (questions[one["item_id"]].id, turn["log"])
+        for one in told
+        for turn in one["turns"]
+        if turn["kind"] == RESEARCH and turn.get("log")
+    )
+    if health is not None:
+        gates[health.name] = Counter([health.status])
     searches = [record for record in tools if record["tool"] == "search"]
     rejected = Counter(step["rejected"] for log in logs for step in log["steps"] if step["rejected"])
     return Work(
@@ -268,4 +279,5 @@ def _work(told: Sequence[Mapping[str, Any]]) -> Work:
         shared=sum(record["shared"] for record in searches),
         rejected=dict(rejected),
         gates={name: dict(found) for name, found in gates.items()},
+        health=None if health is None else health.model_dump(mode="json"),
     )

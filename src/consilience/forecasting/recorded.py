@@ -18,6 +18,7 @@ from consilience.errors import ConfigError, DataError, PlanError
 from consilience.experiments.calibrations import Calibration
 from consilience.experiments.orders import Job, RunReport
 from consilience.experiments.plan import Plan
+from consilience.forecasting.health import panel_health
 from consilience.forecasting.items import CORE_KINDS
 from consilience.forecasting.questions import ForecastQuestion, QuestionKind
 from consilience.forecasting.research.agent import RESEARCH, SUPERVISION
@@ -142,12 +143,18 @@ def _agents(turns: Sequence[Mapping[str, Any]]) -> list[AgentTrace]:
     return [AgentTrace.model_validate_json(json.dumps(log)) for log in kept]
 
 
+def _searched(turn: Mapping[str, Any]) -> bool:
+    return turn["kind"] == RESEARCH and bool(turn.get("log"))
+
+
 def _stages(told: Mapping[str, Any]) -> list[StageTrace]:
     counts: dict[str, Any] = dict(
         Counter(turn["outcome"]["status"] for turn in told["turns"] if turn["kind"] == RESEARCH)
     )
+    found = panel_health((told["item_id"], turn["log"]) for turn in told["turns"] if _searched(turn))
+    health: Any = None if found is None else found.model_dump(mode="json")
     stages = [
-        StageTrace(name="panel", status=told["status"], record={"counts": counts}),
+        StageTrace(name="panel", status=told["status"], record={"counts": counts, "health": health}),
         StageTrace(name="aggregate", status=told["status"], record={"rules": told["aggregated"]}),
     ]
     argued = [turn for turn in told["turns"] if turn["kind"] == "argument"]

@@ -63,6 +63,8 @@ def test_a_question_is_forecast_from_a_corpus_and_read_again_from_its_record(her
     assert 0 < first["final"]["probability"] < 1
     assert len(first["agents"]) == 5
     assert first["calls"] == 25
+    assert first["stages"][0]["record"]["health"]["name"] == "health"
+    assert "health of the panel: " in here(*typed).out
     assert (again["calls"], again["final"]) == (0, first["final"])
     shown = here("trace", "show", first["trace"]).out
     assert ASKED in shown
@@ -115,11 +117,14 @@ def test_a_back_test_of_the_demonstration_tells_scores_and_work(here: Cli) -> No
     assert work["after"] == 0
     assert work["before"] > 0
     assert work["undated"] > 0
-    assert set(work["gates"]) == {"coverage", "freshness", "consistency", "support"}
+    assert set(work["gates"]) == {"coverage", "freshness", "consistency", "support", "health"}
+    assert sum(work["gates"]["health"].values()) == 1
+    assert set(work["health"]["details"]["shares"]) == {"exact_half", "extreme", "retries", "missing_horizons"}
     names = {one["name"] for one in document["scores"]["entrants"]}
     assert {"panel: mean", "generalist"} <= names
     out = here("backtest", "--demo", "--n", "4", "--arm", "E_single").out
     assert "clustered by" in out
+    assert "health of all together: " in out
     assert "before the cutoff" in out
 
 

@@ -81,7 +81,7 @@ class SourcePolicy(Strict):
     @property
     def digest(self) -> str:
         """SHA-256 of all that decides: the fields, the list of markets and the patterns of a stated forecast."""
-        return tagged_hash("source-policy", self.model_dump(mode="json") | RULES)
+        return tagged_hash("source-policy", {**self.model_dump(mode="json"), **RULES})
 
     def why_blocked(self, hit: Hit, question: Asked) -> str | None:
         """Return why a hit may not be shown, in a word or two; None where it may.
