@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +25,7 @@ from consilience.forecasting.traces import FinalForecast, RunTrace
 from consilience.registry import nearest
 
 KINDS: Final = ("binary", "multiple_choice", "numeric")
+_EPOCH, _LAST = date(1970, 1, 1).toordinal(), date.max.toordinal()
 
 
 @dataclass(frozen=True)
@@ -218,7 +219,7 @@ def question_of(  # noqa: PLR0913 - what was typed
         ConfigError: The kind is unknown, or the question does not fit.
     """
     if kind not in KINDS:
-        raise ConfigError(f'--kind: unknown "{kind}"', hint=f"{nearest(kind, KINDS)} Others come by backtest.")
+        raise ConfigError(f'--kind: unknown "{kind}"', hint=f"{nearest(kind, KINDS)} Others come by --questions.")
     lower, upper = bounds
     try:
         return ForecastQuestion.model_validate(
@@ -245,7 +246,7 @@ def question_of(  # noqa: PLR0913 - what was typed
 
 
 def headline(final: FinalForecast | None, asked: ForecastQuestion | None = None) -> str:
-    """Return a forecast in one line; options of a question that is given are told by their labels.
+    """Return a forecast in one line; of a question that is given, options are told by label and days as dates.
 
     Example:
         >>> headline(None)
@@ -261,7 +262,18 @@ def headline(final: FinalForecast | None, asked: ForecastQuestion | None = None)
         shares = ", ".join(f"{labels.get(name, name)} {p:.1%}" for name, p in final.distribution.items())
         return f"probabilities: {shares} {by}"
     q05, _, q50, _, q95 = final.quantiles or (float("nan"),) * 5
-    return f"median {q50:,.6g}, 90 % interval {q05:,.6g} to {q95:,.6g} {by}"
+    tell = _day if asked is not None and asked.kind == "date" else _number
+    return f"median {tell(q50)}, 90 % interval {tell(q05)} to {tell(q95)} {by}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.6g}"
+
+
+def _day(days: float) -> str:
+    """Return the day that a number of days since 1970-01-01 UTC falls on, where the calendar has it."""
+    ordinal = _EPOCH + days
+    return date.fromordinal(int(ordinal)).isoformat() if 1 <= ordinal < _LAST else f"{_number(days)} days since 1970"
 
 
 def has_forecast(final: FinalForecast) -> bool:

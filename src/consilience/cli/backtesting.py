@@ -11,7 +11,7 @@ import typer
 
 from consilience.cli import researching
 from consilience.cli.console import Grid, counted, note, show
-from consilience.cli.forecasting import ADVICE, SIMULATED
+from consilience.cli.forecast_files import ADVICE, SIMULATED, told_of
 from consilience.cli.place import Json, place_of
 from consilience.cli.scoring import entrants_grid, plain, signs
 from consilience.errors import ConfigError
@@ -20,6 +20,7 @@ from consilience.registry import nearest
 if TYPE_CHECKING:
     from consilience.forecasting.backtest import BackTest, Skill, Work
 
+NONE_RESOLVED = "none of these questions is resolved, so nothing is scored; what was forecast:"
 EXAMPLE = "Example: consilience backtest --demo"
 
 
@@ -66,7 +67,8 @@ def backtest(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
 ) -> None:
     """Forecast resolved questions point in time, and score the panel, its rules and its members.
 
-    Questions without an outcome of yes or no (void, resolved to a share) are asked and not scored.
+    Questions without an outcome (not resolved yet, void, resolved to a share) are asked and not scored. Where none has
+    one, the forecasts themselves are told.
     """
     from consilience.api.forecasting import Asking  # noqa: PLC0415 - heavy
     from consilience.api.sources import Sources, research_of  # noqa: PLC0415 - the same
@@ -124,6 +126,7 @@ def backtest(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
     write_items(done.job.items, items)
     for warning in plan.warnings():
         note(f"panel: {warning}")
+    told = told_of(done.traces) if found.excluded == len(plan.items) else []
     document = {
         "simulated": plan.simulated,
         "run_id": done.report.run_id,
@@ -135,6 +138,7 @@ def backtest(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
         "skill": None if found.skill is None else asdict(found.skill),
         "distributions": found.distributions,
         "estimates": found.estimates,
+        "forecasts": [one.document for one in told],
         "excluded": found.excluded,
         "unanswered": found.unanswered,
         "work": asdict(found.work),
@@ -147,6 +151,7 @@ def backtest(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
         *(_skill(found.skill) if found.skill is not None else []),
         *([] if found.scores is None else ["", entrants_grid(found.scores.entrants), *signs(found.scores)]),
         *_others(found),
+        *(["", NONE_RESOLVED, *(line for one in told for line in one.lines)] if told else []),
         "",
         *_work(found.work),
         f"{counted(done.report.calls, 'call')}; ${done.report.manifest['spent_usd']:.4f} at list price",

@@ -10,20 +10,27 @@ import typer
 
 from consilience.cli import researching
 from consilience.cli.console import Grid, counted, note, show
+from consilience.cli.forecast_files import ADVICE, SIMULATED, asked_of, show_forecasts
 from consilience.cli.place import Json, Place, place_of
 
 if TYPE_CHECKING:
     from consilience.forecasting.traces import AgentTrace, RunTrace
 
 EXAMPLE = 'Example: consilience forecast "Will the bridge open by 2031-06-30?" --cutoff 2031-05-01 --corpus news.jsonl'
-SIMULATED = "simulated: no real model spoke, so the forecast says nothing about the world"
-ADVICE = "A forecast is no professional, legal or investment advice."
 _HELD = ("coverage", "freshness", "consistency", "support")
 
 
 def forecast(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
     context: typer.Context,
-    question: Annotated[str, typer.Argument(metavar="QUESTION", help="The question, in quotes.")],
+    question: Annotated[
+        str | None, typer.Argument(metavar="QUESTION", help="The question, in quotes; or else --questions.")
+    ] = None,
+    questions: Annotated[
+        Path | None, typer.Option(help="A file of questions of any kind, resolved or open, instead of QUESTION.")
+    ] = None,
+    feed: Annotated[
+        str | None, typer.Option(help="Format of --questions: files (default), forecastbench, polymarket, manifold …")
+    ] = None,
     kind: Annotated[str, typer.Option(help="binary, multiple_choice or numeric.")] = "binary",
     option: Annotated[
         list[str] | None, typer.Option(help="One option of a multiple-choice question; repeat it.")
@@ -67,7 +74,7 @@ def forecast(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Ask turns again that have no answer.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Forecast one question: agents search what was knowable before the cutoff, and each stage is recorded.
+    """Forecast one question or a file of them: agents search what was knowable before the cutoff; all is recorded.
 
     Exit codes: 4 where the spend cap ended it, 5 where too few agents forecast.
     """
@@ -81,21 +88,26 @@ def forecast(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
     from consilience.forecasting.traces import read_trace  # noqa: PLC0415 - the same
 
     place = place_of(context)
-    asked = question_of(
-        question,
-        kind=kind,
-        options=option or [],
-        criteria=criteria,
-        description=description,
-        cutoff=cutoff,
-        resolution_date=resolution_date,
-        bounds=(lower, upper),
-        unit=unit,
-        market_price=market_price,
-    )
+    of_the_question = (option, criteria, description, cutoff, resolution_date, lower, upper, unit, market_price)
+    asked = asked_of(
+        question, questions, feed, also=kind != "binary" or any(one not in (None, "") for one in of_the_question)
+    ) or [
+        question_of(
+            question or "",
+            kind=kind,
+            options=option or [],
+            criteria=criteria,
+            description=description,
+            cutoff=cutoff,
+            resolution_date=resolution_date,
+            bounds=(lower, upper),
+            unit=unit,
+            market_price=market_price,
+        )
+    ]
     done = researching.forecasted(
         place,
-        [asked],
+        asked,
         Asking(
             arm=arm,
             panel=panel,
@@ -122,6 +134,9 @@ def forecast(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
             only=only,
         ),
     )
+    if questions is not None:
+        show_forecasts(place, done, as_json=as_json)
+        return
     trace = read_trace(done.traces[0])
     simulated = done.job.plan.simulated
     for warning in done.job.plan.warnings():

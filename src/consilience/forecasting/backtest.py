@@ -14,7 +14,6 @@ import polars as pl
 
 from consilience.aggregation.answers import OPTION_PREFIX, default_rule
 from consilience.core.packet import Item
-from consilience.errors import DataError
 from consilience.experiments.forecast_table import ForecastTable
 from consilience.experiments.score_pools import clustered_mean
 from consilience.experiments.score_table import ScoreTable, score_table
@@ -113,20 +112,15 @@ class BackTest:
 def judge(
     predictions: pl.DataFrame, items: Sequence[Item], questions: Mapping[str, ForecastQuestion], transcripts: Path
 ) -> BackTest:
-    """Score the predictions of a run about resolved questions.
+    """Score the predictions of a run about those of its questions that are resolved, and count what the agents did.
 
     Args:
         predictions: Of the run, one row per item and rule.
         items: With their truths.
         questions: The question behind each item.
         transcripts: Folder of the run's transcripts.
-
-    Raises:
-        DataError: No item is resolved.
     """
     resolved = [item for item in items if item.truth is not None]
-    if not resolved:
-        raise DataError("no question is resolved, so nothing can be scored", hint="Add outcomes to the questions.")
     told = _transcripts(transcripts, [item.question.id for item in items])
     primary = _primary_rows(predictions, resolved)
     binary = [item for item in resolved if item.question.kind == "probability"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -223,6 +224,106 @@ def test_options_are_forecast_traced_and_exported(here: Cli, corpus: Path, tmp_p
     assert here("trace", "export", done.document["trace"], "--output", output, "--question", 22427).code == 0
     (forecast,) = json.loads(output.read_bytes())["forecasts"]
     assert forecast["probability_yes_per_category"] == {"Yes, all": shares["A"], "No": shares["B"]}
+
+
+OPEN: list[dict[str, Any]] = [
+    {"id": "binary", "text": ASKED, "kind": "binary"},
+    {
+        "id": "choice",
+        "text": f"Which port? {ASKED}",
+        "kind": "multiple_choice",
+        "options": ["Tessel Bay", "Brisk Sound"],
+    },
+    {
+        "id": "count",
+        "text": f"How often? {ASKED}",
+        "kind": "discrete",
+        "lower": -0.5,
+        "upper": 11.5,
+        "inbound_outcomes": 12,
+    },
+    {
+        "id": "day",
+        "text": f"When? {ASKED}",
+        "kind": "date",
+        "lower": "2031-04-01",
+        "upper": "2032-04-01",
+        "open_upper": True,
+    },
+    {
+        "id": "log",
+        "text": f"How much? {ASKED}",
+        "kind": "numeric",
+        "lower": 1,
+        "upper": 1e5,
+        "zero_point": 0,
+        "open_upper": True,
+    },
+    {
+        "id": "days",
+        "text": f"By then? {ASKED}",
+        "kind": "binary",
+        "targets": [{"resolution_date": "2031-05-01"}, {"resolution_date": "2031-06-01"}],
+    },
+]
+ITEMS = ["binary", "choice", "count", "day", "days.2031-05-01", "days.2031-06-01", "log"]
+
+
+@pytest.fixture
+def open_questions(tmp_path: Path) -> Path:
+    path = tmp_path / "open.jsonl"
+    path.write_text("".join(json.dumps(one | {"cutoff": "2031-04-01"}) + "\n" for one in OPEN), encoding="utf-8")
+    return path
+
+
+def test_open_questions_of_every_kind_are_forecast_from_a_file_and_exported(
+    here: Cli, corpus: Path, open_questions: Path, tmp_path: Path
+) -> None:
+    typed = ["forecast", "--questions", str(open_questions), "--corpus", str(corpus), "--arm", "E_single"]
+    first = here(*typed, "--json")
+    assert first.code == 0, first.err
+    document = first.document
+    traces = [Path(one["trace"]) for one in document["forecasts"]]
+    assert [trace.stem for trace in traces] == ITEMS
+    for trace in traces:
+        done = here("trace", "export", trace, "--output", tmp_path / f"{trace.stem}.json", "--question", 5)
+        assert done.code == 0, done.err
+    out = here(*typed).out
+    assert "Tessel Bay " in out
+    assert re.search(r"median [0-9]{4}-[0-9]{2}-[0-9]{2}, 90 % interval [0-9]{4}-", out)
+    assert out.count("  trace ") == len(ITEMS)
+
+
+def test_a_back_test_of_open_questions_tells_the_forecasts(here: Cli, corpus: Path, open_questions: Path) -> None:
+    typed = ["backtest", "--questions", str(open_questions), "--corpus", str(corpus), "--arm", "E_single"]
+    done = here(*typed, "--json")
+    assert done.code == 0, done.err
+    assert (done.document["scores"], done.document["excluded"]) == (None, len(ITEMS))
+    assert [Path(one["trace"]).stem for one in done.document["forecasts"]] == ITEMS
+    assert "none of these questions is resolved" in here(*typed).out
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ([], "QUESTION or --questions"),
+        (["Rain?", "--questions", "x.jsonl"], "QUESTION or --questions"),
+        (["Rain?", "--feed", "files"], "--feed"),
+        (["--questions", "x.jsonl", "--lower", "0"], "belong to QUESTION"),
+        (["--questions", "x.jsonl", "--cutoff", "2031-01-01"], "belong to QUESTION"),
+        (["--questions", "x.jsonl", "--kind", "numeric"], "belong to QUESTION"),
+        (["--questions", "x.jsonl", "--feed", "oracle"], "--feed"),
+    ],
+)
+def test_a_file_of_questions_and_a_question_exclude_one_another(here: Cli, typed: list[str], said: str) -> None:
+    done = here("forecast", *typed)
+    assert done.code == 2
+    assert said in done.err
+
+
+def test_a_file_whose_questions_lack_a_forecast_ends_like_one_question(here: Cli, open_questions: Path) -> None:
+    done = here("forecast", "--questions", open_questions, "--max-steps", 1, "--arm", "E_single")
+    assert (done.code, done.out.count("no forecast")) == (5, len(ITEMS))
 
 
 def test_a_question_of_elsewhere_needs_its_number(here: Cli, corpus: Path, tmp_path: Path) -> None:
