@@ -13,7 +13,7 @@ from consilience.cli import researching
 from consilience.cli.console import Grid, counted, note, show
 from consilience.cli.forecast_files import ADVICE, SIMULATED, told_of
 from consilience.cli.place import Json, place_of
-from consilience.cli.scoring import entrants_grid, plain, signs
+from consilience.cli.scoring import entrants_grid, legend, plain, signs
 from consilience.errors import ConfigError
 from consilience.registry import nearest
 
@@ -139,6 +139,8 @@ def backtest(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
         "distributions": found.distributions,
         "estimates": found.estimates,
         "forecasts": [one.document for one in told],
+        "late_prices": found.late_prices,
+        "undated_prices": found.undated_prices,
         "excluded": found.excluded,
         "unanswered": found.unanswered,
         "work": asdict(found.work),
@@ -148,8 +150,8 @@ def backtest(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
         *([SIMULATED] if plan.simulated else []),
         *(["The questions and documents are synthetic, too."] if demo else []),
         f"{plan.arm}, {counted(len(plan.items), 'target')}, search: {(plan.answering or {})['search']}",
-        *(_skill(found.skill) if found.skill is not None else []),
-        *([] if found.scores is None else ["", entrants_grid(found.scores.entrants), *signs(found.scores)]),
+        *(_skill(found.skill) if found.scores is not None else []),
+        *([] if found.scores is None else ["", entrants_grid(found.scores.entrants), legend(), *signs(found.scores)]),
         *_others(found),
         *(["", NONE_RESOLVED, *(line for one in told for line in one.lines)] if told else []),
         "",
@@ -162,7 +164,11 @@ def backtest(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
     )
 
 
-def _skill(skill: Skill) -> list[str]:
+def _skill(skill: Skill | None) -> list[str]:
+    if skill is None:
+        return [
+            "skill against the base rate of the other questions: undefined, as there are none or all came out alike"
+        ]
     interval = (
         "too few questions for an interval" if skill.low is None else f"95 % {skill.low:+.1%} to {skill.high:+.1%}"
     )
@@ -179,6 +185,10 @@ def _others(found: BackTest) -> list[str]:
     if found.estimates is not None:
         half, ninety, n = found.estimates
         told.append(f"quantities: {half} of {n} inside the 50 % interval, {ninety} of {n} inside the 90 % interval")
+    if found.late_prices:
+        told.append(f"market prices of the cutoff or later, which nothing is compared with: {found.late_prices}")
+    if found.undated_prices:
+        told.append(f"market prices without a date, which may be later than the cutoff: {found.undated_prices}")
     if found.excluded:
         told.append(f"not scored, as they have no outcome: {found.excluded}")
     if found.unanswered:

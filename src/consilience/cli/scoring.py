@@ -70,7 +70,7 @@ def score(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
     if reliability is not None:
         _write_curves(reliability, reliabilities(table, rules=rules))
     document = {**plain(found), "reliability": None if reliability is None else str(reliability), "calls": 0}
-    parts: list[str | Grid] = [f"{_about(found)}; 0 calls", "", entrants_grid(found.entrants)]
+    parts: list[str | Grid] = [f"{_about(found)}; 0 calls", "", entrants_grid(found.entrants), legend()]
     if found.common is not None:
         parts += ["", *_common(found.common)]
     for fit in found.fits:
@@ -133,6 +133,17 @@ def _about(found: ScoreTable) -> str:
     )
 
 
+def legend() -> str:
+    """Return what the columns of the table of scores are, with the definitions that differ between books."""
+    from consilience.scoring.probability import LOG_CLIP  # noqa: PLC0415 - heavy
+
+    return (
+        "Brier = MCB - DSC + UNC (CORP: miscalibration, discrimination, uncertainty); index: Brier Index, 100 (1 - "
+        f"sqrt(Brier)), 100 is best; log: natural logarithm, probabilities clipped to {LOG_CLIP:g} from 0 and 1; null: "
+        "what a calibrated forecaster would show by chance"
+    )
+
+
 def entrants_grid(entrants: tuple[Entrant, ...]) -> Grid:
     """Return the scores of forecasters, pools and the market as a table."""
     rows = []
@@ -145,8 +156,10 @@ def entrants_grid(entrants: tuple[Entrant, ...]) -> Grid:
                 str(one.n),
                 f"{one.brier.point:.4f}",
                 _interval(one.brier),
+                f"{one.brier_index:.1f}",
                 f"{unsigned(f'{errors.mcb.value:.4f}')} ({errors.mcb.null:.4f})",
                 unsigned(f"{one.corp.dsc:.4f}"),
+                f"{one.corp.unc:.4f}",
                 f"{one.log_score:.3f}{f' ({one.n_clipped} clipped)' if one.n_clipped else ''}",
                 f"{errors.ece.value:.3f} ({errors.ece.null:.3f})",
                 f"{one.sharpness:.3f}",
@@ -155,8 +168,8 @@ def entrants_grid(entrants: tuple[Entrant, ...]) -> Grid:
                 _number(one.skill_base_rate, "+.1%"),
             )
         )
-    headings = ("name", "sort", "n", "Brier", "95 %", "MCB (null)", "DSC", "log", "ECE (null)", "sharpness", "peer")
-    return Grid((*headings, "v market", "v base rate"), tuple(rows), words=2)
+    headings = ("name", "sort", "n", "Brier", "95 %", "index", "MCB (null)", "DSC", "UNC", "log", "ECE (null)")
+    return Grid((*headings, "sharpness", "peer", "v market", "v base rate"), tuple(rows), words=2)
 
 
 def _common(common: Common) -> list[str | Grid]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import json.encoder
+import math
+from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any
@@ -42,6 +44,38 @@ def canonical_json(value: Any) -> bytes:
         b'{"a":"\\u00e9\\ud800","b":1}'
     """
     return "".join(_PIECES(value, 0)).encode("ascii")
+
+
+def strict_json(text: str | bytes) -> Any:
+    """Return the JSON value of a text that can be read in one way only.
+
+    Raises:
+        ValueError: It is no JSON, holds NaN or an infinity (also a number too large to be one), or has an object with
+            one key twice.
+        RecursionError: It is nested too deeply.
+
+    Example:
+        >>> strict_json('{"a": 1, "a": 2}')
+        Traceback (most recent call last):
+            ...
+        ValueError: the key "a" stands twice in one object
+    """
+    return json.loads(text, object_pairs_hook=_distinct, parse_constant=_finite, parse_float=_finite)
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        raise ValueError(f"the key {json.dumps(twice)[:80]} stands twice in one object")
+    return value
+
+
+def _finite(written: str) -> float:
+    value = float(written)
+    if not math.isfinite(value):
+        raise ValueError(f"{written[:20]} is no finite number")
+    return value
 
 
 def sha256_hex(data: bytes) -> str:

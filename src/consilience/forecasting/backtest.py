@@ -92,10 +92,12 @@ class BackTest:
 
     Attributes:
         scores: Of yes-no questions: the panel, its rules and its members; None where there is none that resolved.
-        skill: Of the primary rule; None likewise.
+        skill: Of the primary rule; None likewise, and where one question alone or all alike leave nothing to compare.
         distributions: Mean Brier score over the options of questions with several, and how many; None without any.
         estimates: Of quantities: how many lay inside the 50 % and 90 % intervals, and how many there are; None without.
         work: What the agents did.
+        late_prices: Market prices that nothing is compared with, as they are of the cutoff or later.
+        undated_prices: Market prices that are compared with, though nobody says of when they are.
         excluded: Items without an outcome.
         unanswered: Resolved items without an answer of the primary rule.
     """
@@ -105,6 +107,8 @@ class BackTest:
     distributions: tuple[float, int] | None
     estimates: tuple[int, int, int] | None
     work: Work
+    late_prices: int
+    undated_prices: int
     excluded: int
     unanswered: int
 
@@ -131,6 +135,11 @@ def judge(
         distributions=_distributions(resolved, primary),
         estimates=_estimates(resolved, primary),
         work=_work(told, questions),
+        late_prices=sum(_late(questions[item.question.id]) for item in binary),
+        undated_prices=sum(
+            market is not None and market.as_of is None
+            for market in (questions[item.question.id].market for item in binary)
+        ),
         excluded=len(items) - len(resolved),
         unanswered=sum(1 for item in resolved if primary.get(item.question.id, {}).get("status") != "answered"),
     )
@@ -172,7 +181,7 @@ def _table(
                 said.setdefault(turn["role"], {})[one["item_id"]] = p
     names = tuple(sorted(said))
     probability = np.array([[said[name].get(item, np.nan) for name in names] for item in ids])
-    markets = [questions[item].market for item in ids]
+    markets = [None if _late(questions[item]) else questions[item].market for item in ids]
     cutoffs = [questions[item].cutoff for item in ids]
     return ForecastTable(
         question=np.array([questions[item].id for item in ids]),
@@ -190,6 +199,12 @@ def _table(
     )
 
 
+def _late(question: ForecastQuestion) -> bool:
+    """Return whether a market's price is of the cutoff or later, when it knew what no agent could."""
+    market, cutoff = question.market, question.cutoff
+    return market is not None and market.as_of is not None and cutoff is not None and market.as_of >= cutoff
+
+
 def _skill(table: ForecastTable) -> Skill | None:
     """Return the skill of the panel's primary rule against the base rate of the other questions."""
     seats = sum(1 for name in table.names if not name.startswith(f"{PANEL}: "))
@@ -204,6 +219,8 @@ def _skill(table: ForecastTable) -> Skill | None:
         return None
     each, base = brier(p=table.probability[there, at], y=y), brier(p=rates, y=y)
     reference = float(base.mean())
+    if reference == 0:  # all turned out alike, so the base rate of the others knows each outcome
+        return None
     change: DifferenceInterval = clustered_mean(each - base, question)
     low = None if change.high is None else -change.high / reference
     high = None if change.low is None else -change.low / reference

@@ -26,7 +26,7 @@ from consilience.forecasting.metaculus_rules import (
     smallest_step,
 )
 from consilience.forecasting.monotone import DistributionFunction, Knot, knots
-from consilience.forecasting.questions import ForecastQuestion
+from consilience.forecasting.questions import MOST_OUTCOMES, ForecastQuestion
 
 _ROOM: Final = 2e-10
 """What steps keep from the rules' limits, because rounding both ends to ten decimals may take 1e-10 away."""
@@ -60,7 +60,7 @@ class Grid(Strict):
     open_lower: bool
     open_upper: bool
     zero_point: float | None = None
-    steps: int = Field(default=DEFAULT_STEPS, ge=1, le=10_000)
+    steps: int = Field(default=DEFAULT_STEPS, ge=1, le=MOST_OUTCOMES)
 
     @model_validator(mode="after")
     def _sound(self) -> Self:

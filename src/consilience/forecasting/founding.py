@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from typing import Final, Literal
@@ -13,7 +12,7 @@ from pydantic import JsonValue, ValidationError
 from consilience.aggregation.odds import sqrt_neff
 from consilience.aggregation.probabilities import PROBABILITY_RULES, ready_rules
 from consilience.aggregation.stages import CONFIDENCE, Confidence, Supervisor, blend, strict
-from consilience.core.canonical import sha256_hex
+from consilience.core.canonical import sha256_hex, strict_json
 from consilience.core.question import Strict
 from consilience.errors import DataError, reason
 from consilience.forecasting.founding_gaps import Gap, gaps
@@ -170,7 +169,7 @@ def import_founding(content: bytes | str) -> Imported:
     raw = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
     try:
         trace = FoundTrace.model_validate_json(raw)
-        json.loads(raw, parse_constant=_finite, parse_float=_finite)
+        strict_json(raw)  # values of any type would let NaN through, and of two equal keys the last would count
     except (ValidationError, ValueError, RecursionError) as error:
         raise DataError(
             f"this is no run trace of the founding notebooks: {reason(error)}",
@@ -189,14 +188,6 @@ def import_founding(content: bytes | str) -> Imported:
         supervisor_results=len(trace.supervisor_results()),
         gaps=(*gaps(trace), *_own_gaps(trace, agents, aggregate)),
     )
-
-
-def _finite(written: str) -> float:
-    """Refuse NaN and infinities, which values of any type would let through."""
-    value = float(written)
-    if not math.isfinite(value):
-        raise ValueError(f"{written[:20]} is no finite number")
-    return value
 
 
 def _agent(found: FoundAgent) -> ImportedAgent:

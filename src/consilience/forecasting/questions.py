@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import unicodedata
 from collections.abc import Iterator
 from datetime import date, datetime
 from itertools import pairwise
@@ -26,6 +27,8 @@ __all__ = [
     "question_id",
 ]
 
+MOST_OUTCOMES = 10_000
+"""Values of a discrete question within its range, and steps of a grid."""
 LONGEST_ID = 117
 """With a dot and a date behind it, an id is as long as an item's id may be."""
 
@@ -125,7 +128,7 @@ class ForecastQuestion(Strict):
     open_lower: bool = False
     open_upper: bool = False
     zero_point: float | None = None
-    inbound_outcomes: int | None = Field(default=None, ge=1)
+    inbound_outcomes: int | None = Field(default=None, ge=1, le=MOST_OUTCOMES)
     open_date: date | None = None
     close_date: date | None = None
     resolution_date: date | None = None
@@ -136,6 +139,13 @@ class ForecastQuestion(Strict):
     family: str | None = None
     resolution: Resolution | None = None
     targets: tuple[Target, ...] = ()
+
+    @field_validator("text")
+    @classmethod
+    def _says_something(cls, value: str) -> str:
+        if all(one.isspace() or unicodedata.category(one).startswith("C") for one in value):
+            raise ValueError("the text says nothing")
+        return value
 
     @field_validator("id")
     @classmethod
@@ -184,6 +194,9 @@ class ForecastQuestion(Strict):
             ids = [option.id for option in self.options]
             if len(ids) < 2 or len(set(ids)) != len(ids):
                 raise ValueError("a multiple-choice question needs at least two options with ids of their own")
+            labels = {" ".join(option.label.split()) for option in self.options}
+            if len(labels) != len(ids):
+                raise ValueError("two options have one label, so no answer could tell them apart")
         elif self.options:
             raise ValueError(f"a {self.kind} question takes no options")
         numbers = (self.unit, self.lower, self.upper, self.zero_point)
@@ -210,11 +223,18 @@ class ForecastQuestion(Strict):
             raise ValueError("targets stand in the order of their days, each day once")
         if days and self.resolution is not None:
             raise ValueError("a question with targets is resolved target by target")
-        if self.open_date is not None and self.close_date is not None and self.close_date < self.open_date:
-            raise ValueError("it closes before it opens")
         for _, resolution in self.horizons():
             if resolution is not None and isinstance(resolution.outcome, float):
                 self._within(resolution.outcome)
+        return self
+
+    @model_validator(mode="after")
+    def _opens_closes_and_resolves(self) -> Self:
+        if self.open_date is not None and self.close_date is not None and self.close_date < self.open_date:
+            raise ValueError("it closes before it opens")
+        close, due = self.close_date, self.resolution_date
+        if close is not None and due is not None and due < close:
+            raise ValueError(f"it is resolved on {due}, before it closes on {close}")
         return self
 
     def _within(self, outcome: float) -> None:

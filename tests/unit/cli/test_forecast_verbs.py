@@ -303,6 +303,29 @@ def test_a_back_test_of_open_questions_tells_the_forecasts(here: Cli, corpus: Pa
     assert "none of these questions is resolved" in here(*typed).out
 
 
+def test_a_price_of_the_cutoff_or_later_is_compared_with_nothing(here: Cli, corpus: Path, tmp_path: Path) -> None:
+    path, lines = tmp_path / "priced.jsonl", []
+    days = {
+        "early": "2031-03-31T23:59:59Z",
+        "exact": "2031-04-01T00:00:00Z",
+        "late": "2031-04-20T00:00:00Z",
+        "none": None,
+    }
+    for name, day in days.items():
+        market = {"price": 0.2, "source": "m"} | ({} if day is None else {"as_of": day})
+        known = {"outcome": 1, "source": "desk", "known_on": "2031-05-06"}
+        asked = {"id": name, "text": f"{name}: {ASKED}", "kind": "binary", "cutoff": "2031-04-01"}
+        lines.append(json.dumps(asked | {"market": market, "resolution": known}))
+    path.write_text("\n".join(lines), encoding="utf-8")
+    typed = ["backtest", "--questions", str(path), "--corpus", str(corpus), "--arm", "E_single"]
+    document = here(*typed, "--json").document
+    assert (document["late_prices"], document["undated_prices"], document["scores"]["n_priced"]) == (2, 1, 2)
+    out = here(*typed).out
+    assert "all came out alike" in out
+    assert "market prices of the cutoff or later, which nothing is compared with: 2" in out
+    assert "market prices without a date, which may be later than the cutoff: 1" in out
+
+
 @pytest.mark.parametrize(
     ("typed", "said"),
     [

@@ -95,6 +95,8 @@ def test_a_bad_row_is_named_by_file_line_and_field(tmp_path: Path, row: object, 
     [
         (b'{"url": \n', "line 1 is no JSON"),
         (b"[" * 100_000, "line 1 is no JSON"),
+        (b'{"url": "https://a.example/", "score": NaN}', "line 1 is no JSON .*NaN"),
+        (b'{"published": "2025-01-01", "published": null}', '"published" stands twice'),
         (b'\n{"title": "\xff"}', "line 2 is not UTF-8"),
         (b"\n \n", "holds no document"),
     ],

@@ -115,6 +115,14 @@ def test_a_column_may_be_ignored_by_name_only(tmp_path: Path) -> None:
         ([{"id": "a", "text": "A?"}, {"id": "a", "text": "B?"}], "entry 2, text: another value"),
         ([{"text": "A?", "resolution_date": "2025-01-01"}, {"text": "A?"}], "entry 2, resolution_date: missing"),
         ([{"id": "a", "text": "A?"}, {"id": "A", "text": "A?"}], "question 2 has the id A"),
+        ([{"text": "A?"}, {"text": "A?"}], "entry 2: the same row as .*entry 1"),
+        (
+            [
+                {"text": "A?", "resolution_date": "2025-01-01"},
+                {"text": "A?", "resolution_date": "2025-01-01", "outcome": 1},
+            ],
+            "entry 2, resolution_date: 2025-01-01 again, as in .*entry 1",
+        ),
         ([["no object"]], "entry 1 is no JSON object"),
     ],
 )
@@ -129,6 +137,13 @@ def test_errors_name_row_and_field(tmp_path: Path, rows: list[Any], said: str) -
         ("q.txt", b"[]", "not read from"),
         ("q.json", b"{", "no JSON"),
         ("q.json", b'[{"text": "A?", "lower": NaN}]', "NaN"),
+        ("q.json", b'[{"text": "A?", "text": "B?"}]', '"text" stands twice'),
+        (
+            "q.jsonl",
+            b'{"text": "A?"}\n{"text": "B?", "market": {"price": 0, "price": 1}}',
+            'line 2 .*"price" stands twice',
+        ),
+        ("q.jsonl", b'{"text": "A?", "kind": "numeric", "lower": 1e999}', "no finite number"),
         ("q.json", b"[" * 100_000, "no JSON"),
         ("q.json", b"\xff", "not UTF-8"),
         ("q.json", b'{"items": []}', "no list"),

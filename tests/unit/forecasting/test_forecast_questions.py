@@ -22,6 +22,7 @@ from consilience.forecasting.questions import (
     check_askable,
     question_id,
 )
+from consilience.forecasting.resolutions import settled
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "question_ids.json"
 RED, BLUE = Option(id="red", label="Red list"), Option(id="blue", label="Blue list")
@@ -98,6 +99,10 @@ def test_a_time_without_an_offset_is_no_cutoff(bad: Any) -> None:
         ({"options": (RED, BLUE)}, "takes no options"),
         ({"kind": "multiple_choice", "options": (RED,)}, "at least two"),
         ({"kind": "multiple_choice", "options": (RED, RED)}, "ids of their own"),
+        ({"kind": "multiple_choice", "options": (RED, Option(id="x", label=f" {RED.label} "))}, "one label"),
+        ({"text": " \n\u00a0\u200b"}, "says nothing"),
+        ({"kind": "discrete", "inbound_outcomes": 10_001}, "inbound_outcomes"),
+        ({"close_date": date(2025, 2, 2), "resolution_date": date(2025, 2, 1)}, "before it closes"),
         ({"unit": "cm"}, "belong to numeric"),
         ({"open_lower": True}, "belong to numeric"),
         ({"kind": "numeric", "lower": 2.0, "upper": 2.0}, "below upper"),
@@ -165,9 +170,7 @@ def test_an_option_is_named_by_its_id_or_label(said: float | str, outcome: str |
 
 def test_a_label_of_two_options_names_neither() -> None:
     twins = (RED, Option(id="red2", label="Red list"))
-    found = question(kind="multiple_choice", options=twins, resolution=resolved("Red list")).resolution
-    assert found is not None
-    assert found.outcome is None
+    assert settled(resolved("Red list"), kind="multiple_choice", options=twins).outcome is None
 
 
 @pytest.mark.parametrize(

@@ -259,6 +259,7 @@ def test_weights_of_any_size_weigh(weights: list[float], factor: float | None) -
         b"{}",
         b"\xff",
         b"[" * 100_000,
+        b'{"question": {"question": "?"}, "agents": [{"agent_id": "a", "p_yes": 0.5, "p_yes": 0.9}]}',
         file(agents=[agent("a", 0.3) | {"p_yes": "0.3"}]).encode(),
         file(agents=[agent("a", 0.3) | {"p_yes": float("nan")}]).encode(),
         file(params={"temperature": float("inf")}).encode(),

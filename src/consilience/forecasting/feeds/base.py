@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from pydantic import ValidationError
 
+from consilience.core.canonical import strict_json
 from consilience.core.question import Strict
 from consilience.errors import DataError, reason
 from consilience.forecasting.questions import ForecastQuestion
@@ -76,23 +77,21 @@ def read_text(path: Path) -> str:
 
 
 def read_json(text: str, *, where: str) -> Any:
-    """Return the JSON value of a text; NaN and infinities are none.
+    """Return the JSON value of a text; NaN and infinities are none, and no key stands twice in one object.
 
     Raises:
-        DataError: It is no JSON.
+        DataError: It is no such JSON.
 
     Example:
         >>> read_json('[{"text": "Rain?"}]', where="a.json")
         [{'text': 'Rain?'}]
     """
     try:
-        return json.loads(text, parse_constant=_no_constant)
+        return strict_json(text)
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{where} is no JSON: {reason(error)}", hint="Export it again; nothing was read.") from error
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number of JSON")
+        raise DataError(
+            f"{where} is no JSON to read: {reason(error)}", hint="Export it again; nothing was read."
+        ) from error
 
 
 def objects(value: Any, *, where: str) -> list[dict[str, Any]]:

@@ -144,6 +144,8 @@ def _question(rows: list[tuple[str, Row]]) -> ForecastQuestion:
         return make_question(fields, where=where)
     shared = {name: value for name, value in fields.items() if name not in _OF_A_TARGET}
     for here, row in rows[1:]:
+        if row == fields:
+            raise DataError(f"{here}: the same row as {where}", hint="Keep one of them.")
         for name in sorted({*row, *shared}.difference(_OF_A_TARGET)):
             if row.get(name) != shared.get(name):
                 raise DataError(
@@ -155,6 +157,14 @@ def _question(rows: list[tuple[str, Row]]) -> ForecastQuestion:
             raise DataError(
                 f"{here}, resolution_date: missing, but {len(rows)} rows have the same id",
                 hint="Give every question its own id, or every target its day.",
+            )
+    days: dict[str, str] = {}
+    for here, row in rows:
+        before = days.setdefault(str(row["resolution_date"]), here)
+        if before != here:
+            raise DataError(
+                f"{here}, resolution_date: {row['resolution_date']} again, as in {before}",
+                hint="Every day of a question stands once.",
             )
     targets = [{name: row.get(name) for name in _OF_A_TARGET} for _, row in rows]
     targets.sort(key=lambda target: str(target["resolution_date"]))

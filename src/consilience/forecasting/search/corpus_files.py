@@ -17,7 +17,6 @@ age such as "3 days ago" counts from the document's own ``retrieved_at`` and wit
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -27,6 +26,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
 from urllib.parse import quote
 
+from consilience.core.canonical import strict_json
 from consilience.errors import DataError, reason
 from consilience.forecasting.search.dates import UNDATED, Dated, date_of, parse_date
 from consilience.forecasting.search.document import DateSource
@@ -160,9 +160,9 @@ def _read_lines(file: Path, name: str, loaded: Loaded) -> None:
             continue
         where = f"{name}, line {number}"
         try:
-            row = json.loads(_decoded(line, where))
+            row = strict_json(_decoded(line, where))
         except (ValueError, RecursionError) as error:
-            raise DataError(f"{where} is no JSON: {reason(error)}", hint="One JSON object per line.") from error
+            raise DataError(f"{where} is no JSON to read: {reason(error)}", hint="One JSON object per line.") from error
         if not isinstance(row, dict):
             raise DataError(f"{where} is no JSON object", hint="One JSON object per line.")
         loaded.add(row, where)
