@@ -11,7 +11,8 @@ import typer
 
 from consilience.cli import researching
 from consilience.cli.console import Grid, counted, note, show
-from consilience.cli.forecast_files import ADVICE, SIMULATED, told_of
+from consilience.cli.forecast_files import ADVICE, SIMULATED, told_of, withheld
+from consilience.cli.lost import lost_of
 from consilience.cli.place import Json, place_of
 from consilience.cli.scoring import entrants_grid, legend, plain, signs
 from consilience.errors import ConfigError
@@ -127,6 +128,7 @@ def backtest(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
     for warning in plan.warnings():
         note(f"panel: {warning}")
     told = told_of(done.traces) if found.excluded == len(plan.items) else []
+    lost = lost_of(done.report)
     document = {
         "simulated": plan.simulated,
         "run_id": done.report.run_id,
@@ -134,6 +136,7 @@ def backtest(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
         "items": str(items),
         "calls": done.report.calls,
         "spent_usd": done.report.manifest["spent_usd"],
+        "lost": asdict(lost),
         "scores": None if found.scores is None else plain(found.scores),
         "skill": None if found.skill is None else asdict(found.skill),
         "distributions": found.distributions,
@@ -155,8 +158,8 @@ def backtest(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
         *_others(found),
         *(["", NONE_RESOLVED, *(line for one in told for line in one.lines)] if told else []),
         "",
-        *_work(found.work),
-        f"{counted(done.report.calls, 'call')}; ${done.report.manifest['spent_usd']:.4f} at list price",
+        *_work(found.work, str((plan.answering or {})["search"])),
+        f"{counted(done.report.calls, 'call')}; ${done.report.manifest['spent_usd']:.4f} at list price{lost.told}",
         f"run {done.report.run_id}; traces in {done.job.folder / 'traces'}",
         f"its questions with outcomes, for evaluate, calibrate and report: --questions {items}",
         ADVICE,
@@ -196,7 +199,7 @@ def _others(found: BackTest) -> list[str]:
     return ["", *told] if told else []
 
 
-def _work(work: Work) -> list[str | Grid]:
+def _work(work: Work, search: str) -> list[str | Grid]:
     agents = ", ".join(f"{count} {status}" for status, count in sorted(work.agents.items()))
     rows = tuple(
         (name, *(str(found.get(status, 0)) for status in ("pass", "fail", "not_answerable", "nothing_to_enforce")))
@@ -207,6 +210,7 @@ def _work(work: Work) -> list[str | Grid]:
     return [
         f"agents: {agents}",
         f"found: {work.before} before the cutoff, {work.undated} undated, {work.after} after; {work.kept} kept",
+        *withheld(search),
         f"not shown: {filtered}",
         f"documents with injection patterns: {work.injections}; replies refused: {rejected}",
         f"searches: {work.searches}, of these {work.shared} another agent had made",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from consilience.cli.console import counted, note, show
+from consilience.cli.lost import lost_of
 from consilience.cli.place import Place
 from consilience.errors import ConfigError, QuorumError
 from consilience.registry import nearest
@@ -99,6 +100,7 @@ def show_forecasts(place: Place, done: Forecasted, *, as_json: bool) -> None:
     for warning in plan.warnings():
         note(f"panel: {warning}")
     told = told_of(done.traces)
+    lost = lost_of(done.report)
     spent = done.report.manifest["spent_usd"]
     show(
         {
@@ -107,11 +109,12 @@ def show_forecasts(place: Place, done: Forecasted, *, as_json: bool) -> None:
             "forecasts": [one.document for one in told],
             "calls": done.report.calls,
             "spent_usd": spent,
+            "lost": asdict(lost),
         },
         *([SIMULATED] if plan.simulated else []),
         *(line for one in told for line in one.lines),
         ADVICE,
-        f"{counted(done.report.calls, 'call')}; ${spent:.4f} at list price",
+        f"{counted(done.report.calls, 'call')}; ${spent:.4f} at list price{lost.told}",
         f"run {done.report.run_id}; everything behind a forecast: consilience{at} trace show TRACE",
         as_json=as_json,
     )
@@ -120,3 +123,15 @@ def show_forecasts(place: Place, done: Forecasted, *, as_json: bool) -> None:
         raise QuorumError(
             f"too few agents forecast {counted(missing, 'question')}", hint="See the traces; ask with --retry-failed."
         )
+
+
+def withheld(search: str) -> list[str]:
+    """Return what must be said where a client never shows what is later than the cutoff.
+
+    Example:
+        >>> withheld("none")
+        []
+    """
+    if search != "corpus":
+        return []
+    return ["(the corpus withholds what is dated at or after a cutoff: 0 after does not say that none exists)"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +11,8 @@ import typer
 
 from consilience.cli import researching
 from consilience.cli.console import Grid, counted, note, show
-from consilience.cli.forecast_files import ADVICE, SIMULATED, asked_of, show_forecasts
+from consilience.cli.forecast_files import ADVICE, SIMULATED, asked_of, show_forecasts, withheld
+from consilience.cli.lost import lost_of
 from consilience.cli.place import Json, Place, place_of
 
 if TYPE_CHECKING:
@@ -139,12 +141,14 @@ def forecast(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
         return
     trace = read_trace(done.traces[0])
     simulated = done.job.plan.simulated
+    lost = lost_of(done.report)
     for warning in done.job.plan.warnings():
         note(f"panel: {warning}")
     show(
-        forecast_document(done, trace),
+        {**forecast_document(done, trace), "lost": asdict(lost)},
         *told(trace, simulated=simulated),
-        f"{counted(done.report.calls, 'call')}; ${done.report.manifest['spent_usd']:.4f} at list price",
+        *withheld(str((done.job.plan.answering or {})["search"])),
+        f"{counted(done.report.calls, 'call')}; ${done.report.manifest['spent_usd']:.4f} at list price{lost.told}",
         *_where(place, done.report.run_id, done.traces[0]),
         as_json=as_json,
     )

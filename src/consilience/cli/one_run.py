@@ -7,6 +7,7 @@ from typing import Any
 
 from consilience.aggregation.answers import OPTION_PREFIX, default_rule
 from consilience.cli.console import Grid, counted, note, number, show
+from consilience.cli.lost import lost_of
 from consilience.cli.place import Place, titled
 from consilience.cli.planning import Asked, planned
 from consilience.cli.running import (
@@ -250,9 +251,8 @@ def _parts(report: RunReport, items: Sequence[Item]) -> list[str | Grid]:
     parts += manifest["said_of_models"]
     if manifest["cached_share"]:
         parts.append(f"{manifest['cached_share']:.0%} of the input was read from a cache")
-    parts.append(
-        f"{counted(report.calls, 'call')}; {money} ({'simulated, ' if manifest['simulated'] else ''}at list price)"
-    )
+    priced = f"{'simulated, ' if manifest['simulated'] else ''}at list price"
+    parts.append(f"{counted(report.calls, 'call')}; {money} ({priced}{lost_of(report).told})")
     if report.calls > taken:
         cut = ", turns of items that are not finished" if done["not_run"] else ""
         parts.append(f"more calls than turns: replies that were corrected, calls that were repeated{cut}")

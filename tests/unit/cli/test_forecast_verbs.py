@@ -126,6 +126,10 @@ def test_a_back_test_of_the_demonstration_tells_scores_and_work(here: Cli) -> No
     out = here("backtest", "--demo", "--n", "4", "--arm", "E_single").out
     assert "clustered by" in out
     assert "health of all together: " in out
+    assert "0 after does not say that none exists" in out
+    assert "Brier Index, 100 (1 - sqrt(Brier))" in out
+    assert "UNC" in out
+    assert "clipped to 1e-06" in out
     assert "before the cutoff" in out
 
 
@@ -301,6 +305,23 @@ def test_a_back_test_of_open_questions_tells_the_forecasts(here: Cli, corpus: Pa
     assert (done.document["scores"], done.document["excluded"]) == (None, len(ITEMS))
     assert [Path(one["trace"]).stem for one in done.document["forecasts"]] == ITEMS
     assert "none of these questions is resolved" in here(*typed).out
+
+
+def test_what_a_kill_may_have_cost_is_told_beside_the_cost(here: Cli, corpus: Path, tmp_path: Path) -> None:
+    typed = ["forecast", ASKED, "--cutoff", "2031-04-01", "--corpus", str(corpus), "--arm", "E_single"]
+    whole = here(*typed, "--json").document
+    assert whole["lost"] == {"attempts": 0, "reserved_usd": 0.0}
+    (path,) = (tmp_path / "project" / "results" / "runs").glob("*/events-00001.jsonl")
+    lines = path.read_bytes().splitlines(keepends=True)
+    last = max(at for at, line in enumerate(lines) if b'"attempt.reserved"' in line)
+    path.write_bytes(b"".join(lines[: last + 1]))
+    done = here(*typed)
+    assert done.code == 0, done.err
+    lost = here(*typed, "--json").document["lost"]
+    assert lost["attempts"] == 1
+    assert lost["reserved_usd"] > 0
+    amount = f"${lost['reserved_usd']:.4f}"
+    assert f"of which {amount} is the reservation of 1 lost attempt, which may have been billed" in done.out
 
 
 def test_a_price_of_the_cutoff_or_later_is_compared_with_nothing(here: Cli, corpus: Path, tmp_path: Path) -> None:

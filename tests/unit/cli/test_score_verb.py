@@ -22,6 +22,9 @@ def test_people_get_scores_comparisons_fits_and_signs(cli: Cli, tmp_path: Path) 
     for told in (
         "39 targets of 20 questions, 2 dates of forecast",
         "MCB (null)",
+        "UNC",
+        "Brier Index, 100 (1 - sqrt(Brier))",
+        "clipped to 1e-06",
         "market price",
         "mean of individuals",
         "2025-04-01, forward",
