@@ -150,7 +150,8 @@ class Approval(VoteRule):
         del options
         return "it has no approval set" if ballot.approvals is None else None
 
-    def _behind(self, ballot: Ballot) -> tuple[str, ...]:
+    def behind(self, ballot: Ballot) -> tuple[str, ...]:
+        """Return all options that a ballot approves."""
         return ballot.approvals or ()
 
     def _count(

@@ -189,8 +189,8 @@ class VoteRule(ABC):
         del options
         return "it chooses no option" if ballot.first is None else None
 
-    def _behind(self, ballot: Ballot) -> tuple[str, ...]:
-        """Return the options that a counted ballot stands behind."""
+    def behind(self, ballot: Ballot) -> tuple[str, ...]:
+        """Return the options that a counted ballot stands behind: its first, or for approval all it approves."""
         return () if ballot.first is None else (ballot.first,)
 
     def split(
@@ -256,7 +256,7 @@ class VoteRule(ABC):
         made = self._count(used, options, of, weights)
         counts = dict.fromkeys(options, 0)
         for ballot in used:
-            for option in self._behind(ballot):
+            for option in self.behind(ballot):
                 counts[option] += 1
         several = len(made.winners) > 1
         decided: Decided = "tie" if several else "winner" if made.winners else "no_decision"

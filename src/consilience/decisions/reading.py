@@ -10,6 +10,7 @@ from typing import Any
 
 from consilience.aggregation.ballots import Ballot, ballot_of
 from consilience.aggregation.minority import MOST_SEATS, MarginOfVictory, margin_of_victory, would_have_won
+from consilience.aggregation.tallies import VoteRule
 from consilience.aggregation.votes import VOTE_RULES
 from consilience.core.answers import Choice
 from consilience.core.canonical import tagged_hash
@@ -80,10 +81,11 @@ class _Made:
     def result(self) -> DecisionResult:
         course, votes = self.course, self._votes()
         winner = course["winner"]
-        ballots = self._ballots()
-        behind = sum(1 for ballot in ballots if ballot.first == winner) if winner is not None else self._most(ballots)
-        share = Fraction(behind, len(ballots)) if ballots else None
-        minority = tuple(vote for vote in votes if vote.option is not None and vote.option != winner)
+        ballots, behind = self._ballots(), self._behind()
+        counts = {option: sum(option in stood for stood in behind.values()) for option in self.ids}
+        heads = counts[winner] if winner is not None else max(counts.values())
+        share = Fraction(heads, len(ballots)) if ballots else None
+        minority = tuple(vote for vote in votes if vote.option is not None and winner not in behind[vote.seat])
         missing = {vote.seat: vote.why or "" for vote in votes if vote.option is None}
         by_tie = course["step"] == TIE
         several = len(self.members) > 1
@@ -97,7 +99,8 @@ class _Made:
             decided_by=course["decided_by"],
             method=SINGLE if self.ladder is None else self.ladder.method,
             agreement_share=share,
-            heads=(behind, len(ballots)),
+            heads=(heads, len(ballots)),
+            counts=counts,
             is_strong=winner is not None and several and not by_tie and share is not None and share >= STRONG,
             review=tuple(self._review(share, minority, missing)),
             completed=tuple(vote.seat for vote in votes if vote.option is not None),
@@ -119,10 +122,6 @@ class _Made:
             run_id=self.report.run_id,
         )
 
-    def _most(self, ballots: Sequence[Ballot]) -> int:
-        counts = [sum(1 for ballot in ballots if ballot.first == option) for option in self.ids]
-        return max(counts, default=0)
-
     def _own(self, seat: str) -> str | None:
         own = () if self.ladder is None else self.ladder.own
         return dict(zip(self.members, own, strict=False)).get(seat) or None
@@ -136,8 +135,16 @@ class _Made:
 
     def _ballots(self) -> list[Ballot]:
         cast = [ballot_of(seat, said, own=self._own(seat)) for seat, said in self._answers().items()]
-        rule = VOTE_RULES["plurality"] if self.ladder is None else self.ladder.rule()
-        return list(rule.split(ballots=cast, options=self.ids)[0]) if cast else []
+        return list(self._rule.split(ballots=cast, options=self.ids)[0]) if cast else []
+
+    @property
+    def _rule(self) -> VoteRule:
+        return VOTE_RULES["plurality"] if self.ladder is None else self.ladder.rule()
+
+    def _behind(self) -> dict[str, tuple[str, ...]]:
+        """Return the options that each ballot stands behind under the method, by seat."""
+        rule = self._rule
+        return {ballot.seat: rule.behind(ballot) for ballot in self._ballots()}
 
     def _votes(self) -> tuple[Vote, ...]:
         said, counted = self._answers(), {ballot.seat: ballot for ballot in self._ballots()}

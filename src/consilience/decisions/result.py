@@ -93,13 +93,14 @@ class DecisionResult:
         method: The method that counted.
         agreement_share: Share of the valid ballots behind the winner, exact; no confidence. None without a ballot.
         heads: Ballots behind it, and valid ballots.
+        counts: Valid ballots behind each option; for approval a ballot stands behind all it approves.
         is_strong: At least .66 of several heads, and no tie rule.
         review: Why a person should look at it; empty where nothing asks for it.
         completed: Voters that cast a ballot.
         missing: Why each other voter did not, by seat.
         votes: The last ballot of every voter asked.
         steps: The ladder, in order.
-        minority: Every ballot that is not for the winner; empty says that nobody dissented.
+        minority: Every ballot that does not stand behind the winner; empty says that nobody dissented.
         would_have_won: By option, the methods under which it alone wins these ballots.
         margin: How many voters would have had to vote otherwise; None where it was not counted.
         flips: Voters that moved.
@@ -123,6 +124,7 @@ class DecisionResult:
     method: str
     agreement_share: Fraction | None
     heads: tuple[int, int]
+    counts: dict[str, int]
     is_strong: bool
     review: tuple[str, ...]
     completed: tuple[str, ...]

@@ -91,7 +91,7 @@ def _ladder(result: DecisionResult) -> Section:
     for step in result.steps:
         counts = step.record.get("tally", {}).get("counts", {})
         told = ", ".join(f"{result.options[option]} {count}" for option, count in counts.items() if count)
-        why = step.record.get("why") or step.record.get("by") or told
+        why = step.record.get("by") or step.record.get("why") or told
         rows.append(
             (_step(step.name), "yes" if step.decided else "no", str(why), str(step.calls), _dollars(step.cost_usd))
         )
@@ -110,12 +110,11 @@ def _ballots(result: DecisionResult) -> Section:
 def _minority(result: DecisionResult) -> Section:
     if not result.minority:
         return Section("Minority report", ("Nobody dissented.",))
-    counts = [vote.option or "" for vote in result.votes if vote.option is not None]
     rows = tuple(
         (
             vote.role,
             result.options[vote.option or ""],
-            _percent(Fraction(counts.count(vote.option or ""), len(counts))),
+            _percent(Fraction(result.counts[vote.option or ""], result.heads[1])),
             vote.rationale,
             "; ".join(f"{text} (critical)" if critical else text for text, critical in vote.risks) or "–",
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -10,11 +11,11 @@ from typing import Any, ClassVar, Literal
 from consilience.aggregation.ballots import Ballot, ballot_of
 from consilience.aggregation.heads import Supermajority
 from consilience.aggregation.ranked import Borda
-from consilience.aggregation.tallies import TOLERANCE, Score, Tally, VoteRule
+from consilience.aggregation.tallies import TOLERANCE, Score, Tally, VoteRule, leaders
 from consilience.aggregation.ties import safest
 from consilience.aggregation.votes import VOTE_RULES
 from consilience.core.answers import Choice
-from consilience.core.deliberation import Deliberation, Standing, Stopped, Table, first_table, next_table, present
+from consilience.core.deliberation import Deliberation, Standing, Stopped, Table, first_table, present
 from consilience.core.panel import seeded_order
 from consilience.core.question import Kind, Question
 from consilience.core.showing import Ask, Others, Planned, Seating, Shown
@@ -39,10 +40,14 @@ class Escalation(Protocol):
     """The ladder of a decision: each step is taken only where the one before decided nothing.
 
     1. ``quick_vote``: the first members vote. A head majority (of two: both) with at least ``quick_share`` of the
-       summed confidence, and where all agree that much mean confidence, decides. Left out by methods that ask all.
+       summed confidence, and where all agree that much mean confidence, decides, if by the method too it wins their
+       ballots. Left out by methods that ask all.
     2. ``full_vote``: the others vote too. A winner by the method with at least ``full_share`` decides.
-    3. ``full_debate``: critiques of the votes of step 2, then a secret final vote, by the same method and share.
-    4. The tie rule, in the declared order, among the options still in question.
+    3. ``full_debate``: critiques of the votes of step 2, then a secret final vote, by the same method and share. Only
+       ballots cast in it count: who casts none has none, whatever it voted before. Below the quorum there is no result.
+    4. The tie rule, in the declared order, among those that tie for the lead. Where one option leads and what is
+       demanded was not reached there is no tie: no safety order and no lot overrules the lead, and a moderator may only
+       confirm it.
 
     Attributes:
         method: Name of the vote rule.
@@ -105,6 +110,10 @@ class Escalation(Protocol):
             "a quorum is 0 (more than half) or more": self.quorum < 0,
             "only a supermajority has a threshold": bool(self.threshold) and self.method != "supermajority",
             "only the method weighted reads weights": bool(self.weights) and self.method != "weighted",
+            "weights are numbers of at least 0, and not all of them 0": not all(
+                math.isfinite(weight) and weight >= 0 for weight in self.weights
+            )
+            or (bool(self.weights) and not any(self.weights)),
         }
         for what, broken in wrong.items():
             if broken:
@@ -146,6 +155,8 @@ class Escalation(Protocol):
                 raise PlanError(f"{len(values)} {name} of {n} members", hint="Give one per member, in seat order.")
         if any(option and option not in ids for option in self.own):
             raise PlanError("a member's own option is none", hint=f"Options: {', '.join(ids)}.")
+        if self.quick > max(n, 2):
+            raise PlanError(f"a quick vote of {self.quick} of {n} members", hint="Ask fewer; 0 leaves it out.")
         if self.quorum > n:
             raise PlanError(f"a quorum of {self.quorum} of {n} members", hint="Ask more members, or lower it.")
 
@@ -201,7 +212,9 @@ class _Ladder:
         self.tables.append(table)
         for number in range(1, self.rules.passes + 1):
             table = await self._debate(table, number)
-            tally = self._count(DEBATE, table) or tally
+            tally = self._count(DEBATE, table)
+            if tally is None:
+                return self._ended(table, None)
             if self.steps[-1]["decided"]:
                 return self._ended(table, DEBATE)
             self.tables.append(table)
@@ -215,12 +228,15 @@ class _Ladder:
         return await self.session.ask([Ask(seat, turn) for seat in seats])
 
     async def _debate(self, table: Table, number: int) -> Table:
-        """Let all criticise, then vote in secret: nobody is shown a ballot of the final vote before all are in."""
+        """Let all criticise, then vote in secret: nobody is shown a ballot of the final vote before all are in.
+
+        A ballot of an earlier vote is none of this one, so a member that casts none here has none.
+        """
         others: Others = "reasons" if self.rules.reveal == "positions" else "arguments"
         said = await ask_all(self.session, Turn(kind="critique", round=number), Shown(table=table, others=others))
         shown = Shown(table=table, others=others, critiques=critiques_said(self.members, said))
         votes = await ask_all(self.session, Turn(kind="revision", round=number), shown)
-        return next_table(table, votes, round_=number)
+        return first_table(self.members, votes, round_=number)
 
     def _ballots(self, table: Table) -> list[Ballot]:
         own = dict(zip(self.members, self.rules.own, strict=False))
@@ -232,13 +248,13 @@ class _Ladder:
         return tuple(option.id for option in self.session.question.options)
 
     def _quickly(self, table: Table) -> bool:
-        """Count the quick vote: by heads, by their confidence, and whether that is enough."""
-        ballots = self._ballots(table)
-        used = VOTE_RULES["plurality"].split(ballots=ballots, options=self._options)[0] if ballots else ()
+        """Count the quick vote: by heads and confidence, whether that is enough, and whether the method agrees."""
+        ballots, rule = self._ballots(table), self.rules.rule()
+        used = rule.split(ballots=ballots, options=self._options)[0] if ballots else ()
         step: dict[str, Any] = {"step": QUICK, "asked": [row.seat for row in table], "decided": False}
         self.steps.append(step)
         if len(used) < len(table):
-            step["why"] = "not all of them cast a ballot"
+            step["why"] = "not all of them cast a ballot that the method can count"
             return False
         tally = VOTE_RULES["majority"](ballots=used, options=self._options)
         winner = tally.winner
@@ -249,6 +265,8 @@ class _Ladder:
         unanimous = len(behind) == len(used)
         enough = share >= self.rules.quick_share and (not unanimous or mean >= self.rules.quick_share)
         decided = winner is not None and enough and (unanimous or len(used) > 2)
+        if decided and rule(ballots=used, options=self._options, weights=self._weights()).winner != winner:
+            decided, step["why"] = False, f"by {self.rules.method} their ballots do not elect it"
         step |= {"tally": tally.record(), "confidence_share": share, "mean_confidence": mean, "decided": decided}
         return decided
 
@@ -262,32 +280,44 @@ class _Ladder:
         if len(used) < needed:
             step |= {"why": f"{len(used)} valid ballots, {needed} are needed", "unused": unused}
             return None
-        weights = dict(zip(self.members, self.rules.weights, strict=False)) or None
-        tally = rule(ballots=ballots, options=self._options, n_seats=len(self.members), weights=weights)
+        tally = rule(ballots=ballots, options=self._options, n_seats=len(self.members), weights=self._weights())
         strength = tally.strength if self.rules.method in BY_SHARE else tally.agreement_share
         share = None if tally.winner is None else strength
         decided = share is not None and _reaches(share, self.rules.full_share)
         step |= {"tally": tally.record(), "share": None if share is None else float(share), "decided": decided}
         return tally
 
+    def _weights(self) -> dict[str, float] | None:
+        return dict(zip(self.members, self.rules.weights, strict=False)) or None
+
     async def _settle(self, table: Table, tally: Tally) -> Deliberation:
         """Apply the tie rule, in its order; what it settles by is what is recorded.
 
-        In question are the tied options, or without a tie all with a ballot; the safest is taken of tied ones only.
+        In question are the options that tie, or without a winner those with most ballots. A single one that leads
+        without what is demanded is no tie: it is overruled neither by the safety order nor by lots.
         """
-        tied = tally.decided == "tie"
-        among = tally.winners if tied else tuple(option for option, count in tally.counts.items() if count)
+        among = tally.winners or tuple(option for option in leaders(tally.counts) if tally.counts[option])
+        tied = len(among) > 1
         step: dict[str, Any] = {"step": TIE, "asked": [], "among": list(among), "decided": False}
         self.steps.append(step)
+        left_out = [rule for rule in self.rules.ties if rule in {"safety_order", "random"} and not tied]
+        if left_out:
+            found = (
+                "one option leads without the share demanded, which is no tie" if among else "no option has a ballot"
+            )
+            step["why"] = f"{found}: {' and '.join(rule.replace('_', ' ') for rule in left_out)} not applied"
         for rule in self.rules.ties:
             winner: str | None = None
-            if rule == "safety_order" and self.rules.safety_order and tied:
+            if rule in left_out:
+                continue
+            if rule == "safety_order" and self.rules.safety_order:
                 winner = safest(among, safety_order=self.rules.safety_order)
-            elif rule == MODERATOR:
+            elif rule == MODERATOR and among:
                 step["asked"] = [self.session.seating.parts[MODERATOR]]
                 winner = await self._moderate(table, among)
             elif rule == "human":
-                return self._ended(table, None, needs_human=True, among=among)
+                voted = tuple(option for option, count in tally.counts.items() if count)
+                return self._ended(table, None, needs_human=True, among=among if tied else voted)
             elif rule == "random":
                 order = seeded_order(len(among), self.rules.draw, self.session.question.id, "tie")
                 winner = among[order[0]]
@@ -330,10 +360,10 @@ class _Ladder:
         )
 
     def _undecided(self) -> str:
-        counted = [one["tally"] for one in self.steps if "tally" in one and one["step"] != QUICK]
-        if not counted:
+        last = [one for one in self.steps if one["step"] in {FULL, DEBATE}][-1]
+        if "tally" not in last:
             return "no_quorum"
-        return "tie" if counted[-1]["decided"] == "tie" else "no_decision"
+        return "tie" if last["tally"]["decided"] == "tie" else "no_decision"
 
 
 def _reaches(share: Score, demanded: float) -> bool:

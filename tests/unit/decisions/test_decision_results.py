@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -162,3 +163,49 @@ def test_a_vote_told_in_prose_is_none(tmp_path: Path) -> None:
     result, _ = decide_by(tmp_path, prose, quick=0)
     assert (result.winner, result.heads) == ("o1", (3, 3))
     assert len(result.missing) == 2
+
+
+def final_of(*, first: str, final: str) -> Votes:
+    """Return voters who say 1 or 2 in the first and the final vote, by seat, or nothing (``.``)."""
+
+    def say(seat: int, request: Request) -> dict[str, Any] | None:
+        letter = (final if CANARY in prompt_text(request) else first)[seat - 1]
+        return None if letter == "." else vote(f"o{letter}")
+
+    return say
+
+
+def test_who_refuses_the_final_vote_is_missing_and_no_old_ballot_stands_for_it(tmp_path: Path) -> None:
+    refused, _ = decide_by(tmp_path / "a", final_of(first="11122", final="1...1"), quick=0)
+    assert (refused.outcome, refused.winner, refused.heads) == ("no_quorum", None, (2, 2))
+    assert len(refused.missing) == 3
+    assert all("I cannot know." in why for why in refused.missing.values())
+    assert len(refused.completed) == 2
+    assert any("3 of 5 cast no ballot" in why for why in refused.review)
+    some, _ = decide_by(tmp_path / "b", final_of(first="11122", final="1.1.1"), quick=0)
+    assert (some.outcome, some.winner, some.heads, len(some.missing)) == ("winner", "o1", (3, 3), 2)
+    assert any("degraded" in why for why in some.review)
+    assert [(flip.before, flip.after) for flip in some.flips] == [("o2", "o1")]
+
+
+def test_a_safety_order_makes_no_winner_of_a_final_vote_that_all_refuse(tmp_path: Path) -> None:
+    voters = final_of(first="1122.", final=".....")
+    result, _ = decide_by(tmp_path, voters, quick=0, method="plurality", safety_order=["ship", "wait"])
+    assert (result.outcome, result.winner, result.heads) == ("no_quorum", None, (0, 0))
+
+
+def test_the_share_of_an_approval_is_that_of_the_ballots_that_approve(tmp_path: Path) -> None:
+    def approve(seat: int, _: Request) -> dict[str, Any]:
+        return vote("o1", approvals=["o1"]) if seat <= 2 else vote("o2", approvals=["o1", "o2"])
+
+    result, _ = decide_by(tmp_path, approve, quick=0, method="approval")
+    assert (result.winner, result.heads, result.is_strong) == ("o1", (5, 5), True)
+    assert result.agreement_share == Fraction(1)
+    assert (result.minority, result.counts) == ((), {"o1": 5, "o2": 3})
+    assert result.review == ()
+
+
+def test_a_quick_vote_without_ballots_for_the_method_goes_on(tmp_path: Path) -> None:
+    result, _ = decide_by(tmp_path, lambda *_: vote("o1", confidence=1.0, ranking=None), method="borda")
+    assert (result.outcome, result.step, result.heads) == ("no_quorum", None, (0, 0))
+    assert [step.decided for step in result.steps] == [False, False]

@@ -10,7 +10,7 @@ import pytest
 
 from consilience.core.answers import Abstention
 from consilience.core.deliberation import Deliberation
-from consilience.core.outcomes import Abstained, Outcome
+from consilience.core.outcomes import Abstained, Outcome, Unreadable
 from consilience.core.question import Option
 from consilience.core.turn import Turn
 from consilience.errors import ConfigError, PlanError
@@ -25,7 +25,7 @@ ALL = (X, Y, Z)
 
 def vote(choice: str, confidence: float = 0.9, *, ranked: bool = True, **changes: Any) -> Outcome:
     ranking = [choice, *(option for option in ALL if option != choice)] if ranked else None
-    return answered("choice", choice=choice, confidence=confidence, ranking=ranking, **changes)
+    return answered("choice", **({"choice": choice, "confidence": confidence, "ranking": ranking} | changes))
 
 
 def climb(
@@ -254,6 +254,11 @@ WRONG: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: Escalation(method="supermajority", threshold="1/2"), PlanError, "threshold"),
     (lambda: Escalation(method="supermajority", threshold="two thirds"), PlanError, "two thirds"),
     (lambda: Escalation(weights=(1.0,)), PlanError, "weighted"),
+    (lambda: Escalation(method="weighted", weights=(1.0, -1.0)), PlanError, "at least 0"),
+    (lambda: Escalation(method="weighted", weights=(1.0, float("nan"))), PlanError, "at least 0"),
+    (lambda: Escalation(method="weighted", weights=(1.0, float("inf"))), PlanError, "at least 0"),
+    (lambda: Escalation(method="weighted", weights=(0.0, 0.0)), PlanError, "not all of them 0"),
+    (lambda: climb(Escalation(quick=9), TIED), PlanError, "quick vote of 9"),
     (lambda: climb(Escalation(safety_order=(X, Y)), TIED), PlanError, "safety order"),
     (lambda: climb(Escalation(method="weighted", weights=(1.0,)), TIED), PlanError, "weights"),
     (lambda: climb(Escalation(own=("q", "", "", "")), TIED), PlanError, "own option"),
@@ -268,3 +273,107 @@ def test_rules_that_contradict_each_other_are_refused(
     with pytest.raises(error) as caught:
         make()
     assert said in str(caught.value)
+
+
+UNREADABLE = Unreadable(problems=("no JSON",))
+SPLIT = [vote(X), vote(X), vote(X), vote(Y), vote(Y)]
+
+
+@pytest.mark.parametrize("none", [LOST, REFUSED, UNREADABLE])
+@pytest.mark.parametrize(
+    ("final", "outcome", "counts"),
+    [
+        ("X....", "no_quorum", None),  # not 4 : 1 by ballots of the vote before
+        (".....", "no_quorum", None),
+        ("X...X", "no_quorum", None),
+        ("X..XX", "winner", {X: 3, Y: 0, Z: 0}),
+        ("X..XY", "winner", {X: 2, Y: 1, Z: 0}),
+        ("X.XYY", "tie", {X: 2, Y: 2, Z: 0}),
+    ],
+)
+def test_a_ballot_that_is_not_cast_in_the_final_vote_is_none(
+    none: Outcome, final: str, outcome: str, counts: dict[str, int] | None
+) -> None:
+    votes = {"X": vote(X), "Y": vote(Y), ".": none}
+    rules = Escalation(quick=0, method="plurality", ties=(), safety_order=(X, Y, Z))
+    course, _ = climb(rules, SPLIT, [votes[letter] for letter in final])
+    last = [step for step in course.notes["steps"] if step["step"] == DEBATE][-1]
+    assert course.notes["outcome"] == outcome
+    assert (last["tally"]["counts"] if "tally" in last else None) == counts
+    assert [row.answer is None for row in course.final] == [letter == "." for letter in final]
+
+
+def test_no_old_ballot_makes_a_winner_of_a_final_vote_that_all_refuse() -> None:
+    rules = Escalation(quick=0, method="plurality", safety_order=(X, Y, Z))
+    course, _ = climb(rules, [*TIED, REFUSED], [REFUSED] * 5)
+    assert (course.notes["outcome"], course.notes["winner"]) == ("no_quorum", None)
+    assert steps(course) == [(FULL, False), (DEBATE, False)]
+
+
+def test_whoever_was_silent_at_first_may_vote_in_the_end() -> None:
+    rules = Escalation(quick=0, full_share=0.8)
+    course, _ = climb(rules, [vote(X), vote(Y), vote(Y), LOST, REFUSED], [vote(X)] * 5)
+    assert course.notes["steps"][-1]["tally"]["counts"] == {X: 5, Y: 0, Z: 0}
+
+
+@pytest.mark.parametrize("ties", [("random",), ("safety_order",), ("safety_order", "random")])
+@pytest.mark.parametrize("draw", range(6))
+def test_a_lead_that_is_too_small_is_no_tie_and_nothing_overrules_it(ties: tuple[str, ...], draw: int) -> None:
+    rules = Escalation(quick=0, passes=0, ties=ties, draw=draw, safety_order=(Z, Y, X))
+    course, _ = climb(rules, SPLIT)
+    assert (course.notes["outcome"], course.notes["winner"]) == ("no_decision", None)
+    assert "no tie" in course.notes["steps"][-1]["why"]
+
+
+def test_a_moderator_may_confirm_a_lead_that_is_too_small_and_choose_nothing_else() -> None:
+    rules = Escalation(quick=0, passes=0, ties=("moderator", "human"))
+    confirmed, session = climb(rules, SPLIT, moderator=vote(X))
+    assert (confirmed.notes["winner"], confirmed.notes["decided_by"]) == (X, "moderator")
+    assert session.asked[-1][0].shown.among == (X,)
+    other, _ = climb(rules, SPLIT, moderator=vote(Y))
+    assert (other.notes["winner"], other.notes["needs_human"]) == (None, True)
+    assert other.notes["among"] == [X, Y]  # the person is told of all that have a ballot
+
+
+@pytest.mark.parametrize("draw", range(6))
+def test_lots_are_drawn_among_those_that_tie_for_the_lead_alone(draw: int) -> None:
+    rules = Escalation(quick=0, passes=0, ties=("random",), draw=draw)
+    course, _ = climb(rules, [vote(X), vote(X), vote(Y), vote(Y), vote(Z)])
+    assert course.notes["winner"] in {X, Y}
+
+
+def test_of_options_without_any_support_none_is_taken() -> None:
+    rules = Escalation(method="approval", quick=0, passes=0, ties=("safety_order", "random"), safety_order=(X, Y, Z))
+    course, _ = climb(rules, [vote(X, approvals=())] * 3)
+    assert (course.notes["winner"], course.notes["steps"][-1]["why"]) == (
+        None,
+        "no option has a ballot: safety order and random not applied",
+    )
+
+
+QUICK_BALLOTS: list[tuple[str, dict[str, Any], dict[str, Any], bool]] = [
+    ("borda", {"ranked": False}, {}, False),  # no ballot for the method, so no quick decision by it
+    ("borda", {}, {}, True),
+    ("irv", {}, {}, True),
+    ("approval", {}, {}, False),
+    ("approval", {"approvals": (X,)}, {}, True),
+    ("approval", {"approvals": (X, Y)}, {}, False),  # a tie by the method
+    ("weighted", {}, {"weights": (0.0, 0.0, 1.0, 1.0, 1.0)}, False),
+    ("weighted", {}, {"weights": (1.0, 2.0, 1.0, 1.0, 1.0)}, True),
+]
+
+
+@pytest.mark.parametrize(("method", "ballot", "rules", "quick"), QUICK_BALLOTS)
+def test_a_quick_vote_decides_nothing_that_the_method_does_not(
+    method: str, ballot: dict[str, Any], rules: dict[str, Any], quick: bool
+) -> None:
+    course, _ = climb(Escalation(method=method, passes=0, **rules), [vote(X, **ballot)] * 5)
+    assert steps(course)[0] == (QUICK, quick)
+
+
+def test_prose_in_the_place_of_a_ranking_is_no_ballot_for_a_rule_that_reads_rankings() -> None:
+    prose = vote(X, ranking=["first ship", "then wait"])
+    course, _ = climb(Escalation(method="schulze", quick=0, passes=0), [prose, prose, vote(Y), vote(Y), vote(Y)])
+    tally = course.notes["steps"][0]["tally"]
+    assert (tally["n"], tally["winners"]) == (3, (Y,))
+    assert set(tally["unused"]) == {"analyst_01", "analyst_02"}
