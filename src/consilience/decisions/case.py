@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from consilience.config import load_yaml
 from consilience.core.packet import Item
+from consilience.core.visible import visible
 from consilience.decisions.necessity import Stakes
 from consilience.errors import ConfigError, PlanError
 from consilience.experiments.asked import Asked, item_of
 from consilience.protocols.escalation import Escalation
 from consilience.registry import nearest
 
+ID: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+PLACE: Final = re.compile(r"o([1-9][0-9]*)")
+
 
 class CaseOption(BaseModel):
     """One thing that can be decided for.
 
     Attributes:
-        id: What the rules call it (safety order, own options); its place, such as ``o1``, where none is given.
+        id: What ballots, rules and records call it, of letters, digits and ``_.-``; its place, such as ``o1``, where
+            none is given.
         label: What people call it.
         description: More of it.
         own: The role whose proposal it is, and which may not vote for it; None for nobody's.
@@ -34,6 +40,13 @@ class CaseOption(BaseModel):
     label: str
     description: str = ""
     own: str | None = None
+
+    @field_validator("id")
+    @classmethod
+    def _an_id(cls, value: str | None) -> str | None:
+        if value is not None and not ID.fullmatch(value):
+            raise ValueError(f'"{value}" is no id of an option: 1 to 64 of letters, digits and _ . -')
+        return value
 
 
 class Case(BaseModel):
@@ -48,7 +61,7 @@ class Case(BaseModel):
         critical: Needs five voters or more.
         panel: Who votes: a panel by name, or a YAML file.
         method: How votes are counted.
-        threshold: What a supermajority demands, such as ``2/3``.
+        threshold: What a supermajority demands, such as ``2/3`` or 0.75.
         truncated: Whether Borda takes rankings that are cut short.
         quick: Members of the quick vote; 0 leaves it out.
         quick_share: What a quick vote demands.
@@ -99,7 +112,20 @@ class Case(BaseModel):
         ids = self.ids
         if len(set(ids.values())) != len(ids):
             raise ValueError("two options share an id")
+        for place, name in ids.items():
+            taken = PLACE.fullmatch(name)
+            if taken and int(taken[1]) != place:
+                raise ValueError(f'option {place} has the id "{name}", which names option {taken[1]}')
+            alike = [other for other, option in enumerate(self.options, 1) if visible(option.label) == name]
+            if any(other != place for other in alike):
+                raise ValueError(f'"{name}" is the id of option {place} and the label of option {alike[0]}')
         return self
+
+    @field_validator("threshold", mode="before")
+    @classmethod
+    def _share(cls, value: Any) -> Any:
+        """A number is the share that it writes."""
+        return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
     @property
     def ids(self) -> dict[int, str]:
@@ -107,19 +133,18 @@ class Case(BaseModel):
         return {place: option.id or f"o{place}" for place, option in enumerate(self.options, start=1)}
 
     def option_id(self, said: str) -> str:
-        """Return the engine's id (``o1``, ``o2``, …) of an option named by id or label.
+        """Return the id of an option named by id or label.
 
         Raises:
             ConfigError: There is no such option; the nearest one is named.
 
         Example:
             >>> case = Case(question="Which?", options=("tea", {"id": "c", "label": "coffee"}))
-            >>> case.option_id("tea"), case.option_id("c"), case.option_id("o2")
-            ('o1', 'o2', 'o2')
+            >>> case.option_id("tea"), case.option_id("c"), case.option_id("coffee")
+            ('o1', 'c', 'c')
         """
-        named = {f"o{place}": f"o{place}" for place in self.ids}
-        named |= {option.label: f"o{place}" for place, option in enumerate(self.options, start=1)}
-        named |= {name: f"o{place}" for place, name in self.ids.items()}
+        named = {option.label: name for option, name in zip(self.options, self.ids.values(), strict=True)}
+        named |= {name: name for name in self.ids.values()}
         if said not in named:
             raise ConfigError(f'there is no option "{said}"', hint=nearest(said, named))
         return named[said]
@@ -136,8 +161,24 @@ class Case(BaseModel):
             options=[option.label for option in self.options],
             descriptions=[option.description for option in self.options] if self._described else (),
             context=(*self.context, *self.files),
+            ids=tuple(self.ids.values()) if any(option.id for option in self.options) else (),
         )
         return item_of(asked, today=today)
+
+    def _owners(self) -> dict[str, str]:
+        """Return the option that each role proposed.
+
+        Raises:
+            ConfigError: One proposed several, which cannot all be taken out of its ballot.
+        """
+        owners: dict[str, str] = {}
+        for option, name in zip(self.options, self.ids.values(), strict=True):
+            if option.own is not None and owners.setdefault(option.own, name) != name:
+                raise ConfigError(
+                    f"{option.own} is said to own {owners[option.own]} and {name}",
+                    hint="A role owns one option at most; let another role own the other, or nobody.",
+                )
+        return owners
 
     @property
     def _described(self) -> bool:
@@ -155,13 +196,18 @@ class Case(BaseModel):
             ConfigError: A name is unknown.
             PlanError: Rules contradict each other.
         """
-        owners = {option.own: f"o{place}" for place, option in enumerate(self.options, start=1) if option.own}
+        owners = self._owners()
         for role in (*owners, *(weights or {})):
             if role not in members:
                 raise ConfigError(f'no voter is called "{role}"', hint=nearest(role, members))
         missing = [role for role in members if weights is not None and role not in weights]
         if missing:
             raise PlanError(f"no weight is declared for {missing[0]}", hint="Declare one for every voter, or none.")
+        if self.method == "weighted" and weights is None:
+            raise ConfigError(
+                "the method weighted has no weights",
+                hint='Declare them by role in the YAML file ("weights: {optimist: 2, …}"), or write "weights: earned".',
+            )
         ties = tuple(rule for rule in self.ties if rule != "safety_order" or self.safety_order)
         return Escalation(
             method=self.method,

@@ -230,15 +230,20 @@ def resolve(
 
 def _option(decided: Decided, said: str) -> str:
     """Return the id of the option that an id or a label names."""
-    if said in decided.options:
-        return said
-    labelled = [option for option, label in decided.options.items() if label == said]
-    if len(labelled) > 1:
-        raise ConfigError(f'several options are called "{said}"', hint=f"Name one by its id: {', '.join(labelled)}.")
-    if not labelled:
+    named = [option for option, label in decided.options.items() if said in {option, label}]
+    if len(named) > 1:
+        raise ConfigError(
+            f'several options are called "{said}"',
+            hint=f"Name one by what is its own alone, its id or its words; they are {_told(decided, named)}.",
+        )
+    if not named:
         known = (*decided.options, *decided.options.values())
         raise ConfigError(f'the decision has no option "{said}"', hint=nearest(said, known))
-    return labelled[0]
+    return named[0]
+
+
+def _told(decided: Decided, named: Sequence[str]) -> str:
+    return ", ".join(f'{option} ("{decided.options[option]}")' for option in named)
 
 
 def _check(decisions: Sequence[Decided]) -> None:

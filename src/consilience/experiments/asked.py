@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -16,6 +15,7 @@ from consilience.core.answers import Answer, Choice, Distribution, Estimate, Pro
 from consilience.core.canonical import tagged_hash
 from consilience.core.packet import EvidenceItem, Item, Packet, Section
 from consilience.core.question import Kind, Option, Question
+from consilience.core.visible import hidden, visible
 from consilience.errors import ConfigError, DataError, reason
 from consilience.registry import nearest
 
@@ -49,6 +49,8 @@ class Asked:
         lower: For estimates: smallest admissible value.
         upper: For estimates: largest admissible value.
         descriptions: For distributions and choices: one per option, in their order, or none at all.
+        ids: For distributions and choices: what each option is called in ballots and records, in their order; none at
+            all for their places, ``o1``, ``o2`` and so on.
     """
 
     text: str
@@ -60,6 +62,7 @@ class Asked:
     lower: float | None = None
     upper: float | None = None
     descriptions: Sequence[str] = ()
+    ids: Sequence[str] = ()
 
 
 def item_of(asked: Asked, *, today: date) -> Item:
@@ -127,9 +130,10 @@ def _question(asked: Asked, kind: Kind) -> Question:
     for name, bound in (("lower", asked.lower), ("upper", asked.upper)):
         if bound is not None and not math.isfinite(bound):
             raise ConfigError(f"{name} is {bound}", hint="Give a finite number, or leave it out.")
-    options = _options(asked.options, kind, asked.descriptions)
+    options = _options(asked, kind)
     told = {"text": asked.text, "kind": kind, "unit": asked.unit, "options": list(asked.options)}
     told |= {"descriptions": list(asked.descriptions)} if asked.descriptions else {}
+    told |= {"ids": list(asked.ids)} if asked.ids else {}
     bounds = {"scale": asked.scale, "lower": asked.lower, "upper": asked.upper}
     try:
         return Question(
@@ -146,8 +150,9 @@ def _question(asked: Asked, kind: Kind) -> Question:
         raise ConfigError(f"the question cannot be asked: {reason(error)}", hint="Mend it and ask again.") from error
 
 
-def _options(labels: Sequence[str], kind: Kind, descriptions: Sequence[str]) -> tuple[Option, ...]:
-    """Return the options with ids that depend on nothing but their place, so that no label is ever an id."""
+def _options(asked: Asked, kind: Kind) -> tuple[Option, ...]:
+    """Return the options with the ids given, or with their places for ids, so that no label is ever an id."""
+    labels = asked.options
     if kind in {"estimate", "probability"}:
         if labels:
             raise ConfigError(f"a question of kind {kind} takes no options", hint="Ask for a choice or distribution.")
@@ -156,9 +161,36 @@ def _options(labels: Sequence[str], kind: Kind, descriptions: Sequence[str]) -> 
         raise ConfigError(
             f"a {kind} needs at least two options", hint="Name each of them, such as --option A --option B."
         )
+    _told_apart(labels)
+    told = list(asked.descriptions) or [""] * len(labels)
+    if len(told) != len(labels):
+        raise ConfigError(f"{len(told)} descriptions of {len(labels)} options", hint="Describe every option, or none.")
+    ids = list(asked.ids) or [f"o{number}" for number in range(1, len(labels) + 1)]
+    if len(ids) != len(labels):
+        raise ConfigError(f"{len(ids)} ids of {len(labels)} options", hint="Give every option an id, or none.")
+    try:
+        return tuple(
+            Option(id=name, label=label, description=text) for name, label, text in zip(ids, labels, told, strict=True)
+        )
+    except ValidationError as error:
+        raise ConfigError(f"an option cannot be shown: {reason(error)}", hint="Write it as plain text.") from error
+
+
+def _told_apart(labels: Sequence[str]) -> None:
+    """Raise where a label is empty, hides something, or looks like another one.
+
+    Raises:
+        ConfigError: With the options' numbers.
+    """
     seen: dict[str, int] = {}
     for number, label in enumerate(labels, start=1):
-        plain = " ".join(unicodedata.normalize("NFC", label).split())
+        unseen = hidden(label)
+        if unseen:
+            raise ConfigError(
+                f"option {number} holds characters that nobody sees: {', '.join(unseen)}",
+                hint="Take them out: options that look alike must be alike.",
+            )
+        plain = visible(label)
         if not plain:
             raise ConfigError(f"option {number} is empty", hint="Give every option a label.")
         before = seen.setdefault(plain, number)
@@ -166,16 +198,6 @@ def _options(labels: Sequence[str], kind: Kind, descriptions: Sequence[str]) -> 
             raise ConfigError(
                 f'options {before} and {number} are both "{plain}"', hint="Give every option its own label."
             )
-    told = list(descriptions) or [""] * len(labels)
-    if len(told) != len(labels):
-        raise ConfigError(f"{len(told)} descriptions of {len(labels)} options", hint="Describe every option, or none.")
-    try:
-        return tuple(
-            Option(id=f"o{number}", label=label, description=text)
-            for number, (label, text) in enumerate(zip(labels, told, strict=True), start=1)
-        )
-    except ValidationError as error:
-        raise ConfigError(f"an option cannot be shown: {reason(error)}", hint="Write it as plain text.") from error
 
 
 def _documents(context: Context) -> Iterable[dict[str, JsonValue]]:

@@ -20,6 +20,7 @@ import pytest
 import consilience
 from ask_cases import ballots, let_speak
 from consilience import Choice, Distribution, Estimate, Panel, Probability, Result, Role, aask, ask
+from consilience.core.visible import hidden, visible
 from consilience.errors import BudgetError, ConfigError, PlanError, QuorumError, StoppedError
 from consilience.experiments.predictions import read_predictions
 from consilience.journal.verify import verify
@@ -174,7 +175,8 @@ PAYLOADS = json.loads((Path(__file__).resolve().parents[2] / "golden" / "payload
 
 def test_hostile_options_and_documents_change_no_ballot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [one["text"][:400].encode("utf-8", "replace").decode() for one in PAYLOADS]
-    labels = list(dict.fromkeys(" ".join(text.split()) for text in texts if text.strip()))
+    written = {visible(text): " ".join(text.split()) for text in reversed(texts) if visible(text)}
+    labels = [label for label in reversed(written.values()) if not hidden(label)]
     assert len(labels) >= 40
     models = let_speak(monkeypatch, ballots("12112"))
     result = put(tmp_path, options=labels, context=[text for text in texts if text.strip()])

@@ -110,7 +110,7 @@ def test_what_cannot_be_recorded_is_refused_and_records_nothing(tmp_path: Path) 
     same = replace(made(1), options={"o1": "ship", "o2": "ship"})
     with pytest.raises(ConfigError, match="several options are called") as caught:
         resolve(path, same, "ship", note="seen", at=NOW)
-    assert "o1, o2" in caught.value.hint
+    assert 'o1 ("ship"), o2 ("ship")' in caught.value.hint
     assert read_outcomes(path) == ()
 
 
@@ -150,9 +150,13 @@ def test_the_log_only_grows_and_an_unfinished_line_is_replaced_and_told(tmp_path
     assert len(read_outcomes(path)) == 2
 
 
-def test_two_options_called_like_each_others_ids_are_told_apart_by_id(tmp_path: Path) -> None:
-    crossed = replace(made(1), options={"o1": "o2", "o2": "o1"})
-    assert resolve(tmp_path / "log.jsonl", crossed, "o1", note="seen", at=NOW).outcome == "o1"
+def test_a_name_that_is_the_id_of_one_option_and_the_label_of_another_is_refused(tmp_path: Path) -> None:
+    crossed = replace(made(1), options={"o1": "o2", "o2": "wait"})
+    log = tmp_path / "log.jsonl"
+    with pytest.raises(ConfigError, match='several options are called "o2"') as caught:
+        resolve(log, crossed, "o2", note="seen", at=NOW)
+    assert 'o1 ("o2"), o2 ("wait")' in caught.value.hint
+    assert resolve(log, crossed, "wait", note="seen", at=NOW).outcome == "o2"
 
 
 def test_the_hit_rate_is_of_winners_with_a_known_outcome_and_nothing_else() -> None:
