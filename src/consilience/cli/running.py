@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import tempfile
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,11 +16,11 @@ from consilience.cli.console import counted, note
 from consilience.cli.data import TOWN_SEED
 from consilience.cli.watch import interruptible, watching
 from consilience.core.packet import Item
-from consilience.errors import ConfigError, DataError, PlanError
+from consilience.errors import DataError, PlanError
 from consilience.experiments.arms import PLAIN, treatment
 from consilience.experiments.casting import cast
 from consilience.experiments.general import GENERAL
-from consilience.experiments.orders import Job, Orders, RunReport
+from consilience.experiments.orders import Job, Orders, RunReport, checked_run_id
 from consilience.experiments.plan import Application, Plan, committee_models
 from consilience.experiments.predictions import SIMULATED_PREFIX
 from consilience.experiments.questions import read_questions
@@ -117,10 +116,7 @@ def run_name(plan: Plan, chosen: str | None, *, synthetic: bool) -> str:
     """
     if chosen is None:
         return plan.run_id if plan.simulated or not synthetic else f"{SIMULATED_PREFIX}{plan.run_id}"
-    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}", chosen):
-        raise ConfigError(
-            f'--run-id: "{chosen}" cannot name a run', hint="Use 1 to 128 letters, digits, dots, dashes, underscores."
-        )
+    checked_run_id(chosen)
     if (plan.simulated or synthetic) and not chosen.startswith(SIMULATED_PREFIX):
         chosen = f"{SIMULATED_PREFIX}{chosen}"
         note(f"models or data of this run are made up, so its id is {chosen}")

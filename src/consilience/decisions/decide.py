@@ -15,7 +15,7 @@ from consilience.decisions.necessity import Necessity, necessity
 from consilience.decisions.panel import DECISIONS
 from consilience.errors import PlanError
 from consilience.experiments.casting import cast
-from consilience.experiments.orders import Job, Orders
+from consilience.experiments.orders import Job, Orders, checked_run_id
 from consilience.experiments.plan import Choices, Plan, make_plan
 from consilience.experiments.predictions import ASK_PREFIX, SIMULATED_PREFIX
 from consilience.experiments.protocol import protocol_of
@@ -45,7 +45,7 @@ class DecisionTerms:
         today: The day of asking.
         anyway: A panel votes although the stakes do not justify one.
         allow: Shortcomings of the panel that are allowed by name: ``copies``, ``axes``, ``few``, ``even``.
-        run_id: Id of the run; None derives it from everything that decides.
+        run_id: Id of the run, marked where no real model speaks; None derives it from everything that decides.
     """
 
     committee: str
@@ -107,7 +107,8 @@ def prepare(case: Case, terms: DecisionTerms, *, earned: Earned) -> Prepared:
     models = cast(plan.models, catalogue=terms.catalogue, environ=terms.environ, reader=reader, seed=plan.seed)
     digest = protocol_of(plan, models, catalogue=terms.catalogue, run_secret="").sha256
     mark = SIMULATED_PREFIX if plan.simulated else ""
-    run_id = terms.run_id or f"{mark}{RUN_PREFIX}{digest[:RUN_ID_HASH]}"
+    run_id = f"{RUN_PREFIX}{digest[:RUN_ID_HASH]}" if terms.run_id is None else checked_run_id(terms.run_id)
+    run_id = f"{mark}{run_id.removeprefix(mark)}"
     job = Job(plan, [item], run_id, terms.results / "runs" / run_id, models, terms.catalogue)
     return Prepared(case, need, job, Orders(max_spend_nano=terms.max_spend_nano, retry_failed=terms.retry_failed))
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import polars as pl
 
 from consilience.core.packet import Item
-from consilience.errors import BudgetError, StoppedError
+from consilience.core.question import UNFIT_ID_PATTERN
+from consilience.errors import BudgetError, ConfigError, StoppedError
 from consilience.experiments.diagnostics import PanelDiagnostics
 from consilience.experiments.manifest import RunFacts
 from consilience.experiments.plan import Plan
@@ -22,6 +24,26 @@ from consilience.models.batch import BatchVendor
 from consilience.models.calls import Limits, Stop
 from consilience.models.prices import Catalogue
 from consilience.runtime.answerer import Answerer
+
+RUN_ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
+
+
+def checked_run_id(run_id: str) -> str:
+    """Return an id that can name a run's folder, whoever chose it.
+
+    Raises:
+        ConfigError: It cannot: it is a path, is empty, hides something, or is a device on some system.
+
+    Example:
+        >>> checked_run_id("_ask-decide-mine")
+        '_ask-decide-mine'
+    """
+    if not RUN_ID.fullmatch(run_id) or re.match(UNFIT_ID_PATTERN, run_id):
+        raise ConfigError(
+            f"{run_id!r} cannot name a run",
+            hint="Use 1 to 128 letters, digits, dots, dashes and underscores, no dot or dash first; a name and no path.",
+        )
+    return run_id
 
 
 @dataclass(frozen=True)
@@ -37,6 +59,9 @@ class Job:
         catalogue: Prices and limits.
         batch: The vendors' batch endpoints by provider, for a run in batch mode; None calls one by one.
         answerer: Takes some kinds of turn in steps of its own, as the plan fixes it; None where every turn is one call.
+
+    Raises:
+        ConfigError: The id cannot name a folder.
     """
 
     plan: Plan
@@ -47,6 +72,9 @@ class Job:
     catalogue: Catalogue
     batch: Mapping[str, BatchVendor] | None = None
     answerer: Answerer | None = None
+
+    def __post_init__(self) -> None:
+        checked_run_id(self.run_id)
 
 
 @dataclass(frozen=True)

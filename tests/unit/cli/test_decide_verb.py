@@ -211,3 +211,16 @@ def test_a_decision_replays_without_a_call(here: Cli, tmp_path: Path) -> None:
 def test_asked_again_it_is_read_from_its_record(here: Cli) -> None:
     first, again = (here(*ASK, "--json").document for _ in range(2))
     assert json.dumps(first, sort_keys=True) == json.dumps(again, sort_keys=True)
+
+
+@pytest.mark.parametrize(
+    "chosen", ["../../evil", "/tmp/evil", "a b/c", "", "a\x1b[31m", "a\n", ".hidden", "..", "-x", "nul", "é"]
+)
+def test_an_id_that_is_a_path_or_no_name_makes_no_run(here: Cli, tmp_path: Path, chosen: str) -> None:
+    done = here(*ASK, f"--run-id={chosen}")
+    assert (done.code, "cannot name a run" in done.err, "\x1b" in done.err) == (2, True, False)
+    assert not list((tmp_path / "project").rglob("*.json*"))
+
+
+def test_a_chosen_id_says_that_the_run_is_simulated(here: Cli) -> None:
+    assert here(*ASK, "--run-id", "mine", "--json").document["run_id"] == "_mine"

@@ -210,6 +210,8 @@ def test_a_chosen_id_is_marked_simulated_and_the_user_is_told(cli: Cli, tmp_path
     ("extra", "named"),
     [
         (("--run-id", "../escape"), "../escape"),
+        (("--run-id", ""), "cannot name a run"),
+        (("--run-id", "nul"), "cannot name a run"),
         (("--model", "gpt-6-lunar"), 'Did you mean "gpt-6-luna"'),
         (("--model", "gpt-6-luna", "--committee", "all_openai"), "--committee"),
         (("--committee", "mixed_randon"), 'Did you mean "mixed_random"'),
