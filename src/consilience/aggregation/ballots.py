@@ -52,7 +52,7 @@ def flaw(*, ballot: Ballot, options: Sequence[str]) -> str | None:
     if ballot.choice is not None and ballot.choice not in options:
         return f'it chooses "{ballot.choice}", which is no option'
     for part, named in (("ranking", ballot.ranking), ("approval set", ballot.approvals)):
-        if named:
+        if named and not (len(set(named)) == len(named) and set(named) <= set(options)):
             for option in named:
                 if option not in options:
                     return f'its {part} names "{option}", which is no option'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, combinations_with_replacement, permutations, product
+from itertools import combinations, combinations_with_replacement, islice, permutations
 from typing import Final
 
 from consilience.aggregation.ballots import Ballot
@@ -14,6 +14,9 @@ from consilience.errors import DataError
 MOST_SEATS: Final = 20
 MOST_COUNTS: Final = 5_000
 """Counts after which the search for a margin of victory stops and gives a lower bound."""
+MOST_WORK: Final = 4_000_000
+"""Steps of all counts together; one count of n options is n to the power of the rule's `effort`. With many options
+fewer other ballots are tried, never none."""
 
 
 def would_have_won(
@@ -54,7 +57,7 @@ class MarginOfVictory:
     """How many voters would have had to vote otherwise for another result.
 
     Attributes:
-        switches: The smallest number; None when it is not known or no number is enough.
+        switches: The smallest number; None when it is not known, as where a count gives up, or no number is enough.
         at_least: What it is at least; equal to ``switches`` when that is known. One more than the number of counted
             ballots says that no number is enough.
     """
@@ -73,9 +76,10 @@ def margin_of_victory(
 ) -> MarginOfVictory:
     """Return the smallest number of voters whose other ballots would have changed winners or decision, a tie included.
 
-    By brute force over who switches and to what, fewest first, at most `MOST_COUNTS` counts. Under rules that read one
-    choice, all who switch go to one option and the heaviest of each option's voters first, which loses nothing since
-    those rules are monotone. A voter keeps its weight and its confidence.
+    By brute force over who switches and to what, fewest first, at most `MOST_COUNTS` counts, and fewer beyond about
+    nine options (`MOST_WORK`). Under rules that read one choice, all who switch go to one option and the heaviest of
+    each option's voters first, which loses nothing since those rules are monotone. A voter keeps its weight and its
+    confidence.
 
     Args:
         rule: The rule of the vote.
@@ -102,16 +106,25 @@ def margin_of_victory(
         return rule(ballots=cast, options=options, n_seats=seats, weights=weights)
 
     before = result(ballots)
+    if "too_many_paths" in before.flags:
+        return MarginOfVictory(None, 1)
     used, _ = rule.split(ballots=ballots, options=options)
     single = rule.reads in {"choice", "confidence"}
+    most = min(MOST_COUNTS, max(1, MOST_WORK // len(options) ** rule.effort))
     counted = 0
     for k in range(1, len(used) + 1):
-        tried = _moved(used, options, k, weights or {}) if single else _recast(used, options, k, rule)
+        tried = (
+            _moved(used, options, k, weights or {})
+            if single
+            else _recast(used, list(islice(_all_ballots(options, rule), most + 1)), k, rule)
+        )
         for cast in tried:
-            if counted == MOST_COUNTS:
+            if counted == most:
                 return MarginOfVictory(None, k)
             counted += 1
             after = result(cast)
+            if "too_many_paths" in after.flags:
+                return MarginOfVictory(None, k)
             if (after.decided, after.winners) != (before.decided, before.winners):
                 return MarginOfVictory(k, k)
     return MarginOfVictory(None, len(used) + 1)
@@ -127,14 +140,25 @@ def _moved(
 
     groups = {option: sorted((b for b in used if b.first == option), key=heft, reverse=True) for option in options}
     for target in options:
-        others = [groups[option] for option in options if option != target]
-        for taken in product(*(range(min(k, len(group)) + 1) for group in others)):
-            if sum(taken) == k:
-                gone = {ballot.seat for group, n in zip(others, taken, strict=True) for ballot in group[:n]}
-                yield tuple(replace(b, choice=target, ranking=None) if b.seat in gone else b for b in used)
+        others = [groups[option] for option in options if option != target and groups[option]]
+        for taken in _taken([len(group) for group in others], k):
+            gone = {ballot.seat for group, n in zip(others, taken, strict=True) for ballot in group[:n]}
+            yield tuple(replace(b, choice=target, ranking=None) if b.seat in gone else b for b in used)
 
 
-def _recast(used: tuple[Ballot, ...], options: tuple[str, ...], k: int, rule: VoteRule) -> Iterator[tuple[Ballot, ...]]:
+def _taken(sizes: Sequence[int], k: int) -> Iterator[tuple[int, ...]]:
+    """Yield how many of each group can be taken, k together."""
+    if not sizes:
+        yield from [()] if k == 0 else []
+        return
+    for first in range(max(0, k - sum(sizes[1:])), min(k, sizes[0]) + 1):
+        for others in _taken(sizes[1:], k - first):
+            yield first, *others
+
+
+def _recast(
+    used: tuple[Ballot, ...], others: Sequence[tuple[str, ...]], k: int, rule: VoteRule
+) -> Iterator[tuple[Ballot, ...]]:
     """Yield the ballots after k voters have cast any others; voters of equal ballots are not told apart."""
     tried: set[tuple[tuple[str, ...], ...]] = set()
     for out in combinations(range(len(used)), k):
@@ -142,7 +166,7 @@ def _recast(used: tuple[Ballot, ...], options: tuple[str, ...], k: int, rule: Vo
         if leaving in tried:
             continue
         tried.add(leaving)
-        for new in combinations_with_replacement(list(_all_ballots(options, rule)), k):
+        for new in combinations_with_replacement(others, k):
             fresh = dict(zip(out, new, strict=True))
             yield tuple(
                 _ballot(ballot.seat, fresh[index], rule) if index in fresh else ballot

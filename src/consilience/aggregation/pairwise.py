@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+import numpy as np
+
 Margins = tuple[tuple[int, ...], ...]
 
 MOST_STATES: Final = 10_000
 """Beyond this many orders of equal pairs ranked pairs gives up and says so; the problem is NP-hard."""
+MOST_WORK: Final = 2_000_000
+"""Nor beyond this many steps: a state costs more, the more options there are. Up to seven it never binds."""
 
 
 def margins(*, rankings: Sequence[tuple[str, ...]], options: tuple[str, ...]) -> Margins:
@@ -22,16 +26,16 @@ def margins(*, rankings: Sequence[tuple[str, ...]], options: tuple[str, ...]) ->
         >>> margins(rankings=[("x", "y"), ("x", "y"), ("y", "x")], options=("x", "y"))
         ((0, 1), (-1, 0))
     """
-    at = {option: index for index, option in enumerate(options)}
-    made = [[0] * len(options) for _ in options]
+    made = np.zeros((len(options), len(options)), dtype=np.int64)
     for ranking in rankings:
-        places = [at[option] for option in ranking]
-        for place, better in enumerate(places):
-            row = made[better]
-            for worse in places[place + 1 :]:
-                row[worse] += 1
-                made[worse][better] -= 1
-    return tuple(tuple(row) for row in made)
+        at = {option: place for place, option in enumerate(ranking)}
+        places = np.array([at[option] for option in options])
+        made += np.sign(places[None, :] - places[:, None])
+    return _plain(made)
+
+
+def _plain(made: np.ndarray[tuple[int, int], np.dtype[np.int64]]) -> Margins:
+    return tuple(tuple(row) for row in made.tolist())
 
 
 def condorcet_winner(m: Margins) -> int | None:
@@ -54,11 +58,11 @@ def smith_set(m: Margins) -> tuple[int, ...]:
     wins = [sum(margin > 0 for margin in row) - sum(margin < 0 for margin in row) for row in m]
     best = max(wins)
     inside = {i for i, score in enumerate(wins) if score == best}
-    while True:
-        more = {j for j in range(len(m)) for i in inside if j not in inside and m[j][i] >= 0}
-        if not more:
-            return tuple(sorted(inside))
-        inside |= more
+    new = inside
+    while new:
+        new = {j for i in new for j in range(len(m)) if j not in inside and m[j][i] >= 0}
+        inside |= new
+    return tuple(sorted(inside))
 
 
 def strongest_paths(m: Margins) -> Margins:
@@ -68,25 +72,17 @@ def strongest_paths(m: Margins) -> Margins:
         >>> strongest_paths(((0, 3, -1), (-3, 0, 5), (1, -5, 0)))
         ((0, 3, 3), (1, 0, 5), (1, 1, 0))
     """
-    n = len(m)
-    p = [[max(margin, 0) for margin in row] for row in m]
-    for k in range(n):
-        for i in range(n):
-            through = p[i][k]
-            if i != k and through:
-                for j in range(n):
-                    if j not in (i, k):
-                        p[i][j] = max(p[i][j], min(through, p[k][j]))
-    return tuple(tuple(row) for row in p)
+    p = np.maximum(np.array(m, dtype=np.int64), 0)
+    for k in range(len(m)):
+        p = np.maximum(p, np.minimum(p[:, k, None], p[None, k, :]))
+        np.fill_diagonal(p, 0)
+    return _plain(p)
 
 
-def _locked(reach: tuple[int, ...], edges: Iterable[tuple[int, int]]) -> tuple[int, ...]:
-    """Return who reaches whom (a bit mask each) after edges are locked; none of them closes a cycle."""
-    now = list(reach)
-    for a, b in edges:
-        gained = now[b] | 1 << b
-        now = [seen | gained if i == a or seen >> a & 1 else seen for i, seen in enumerate(now)]
-    return tuple(now)
+def _locked(reach: tuple[int, ...], a: int, b: int) -> tuple[int, ...]:
+    """Return who reaches whom (a bit mask each) after an edge is locked that closes no cycle."""
+    gained = reach[b] | 1 << b
+    return tuple(seen | gained if i == a or seen >> a & 1 else seen for i, seen in enumerate(reach))
 
 
 def ranked_pairs_winners(m: Margins) -> tuple[int, ...] | None:
@@ -94,7 +90,7 @@ def ranked_pairs_winners(m: Margins) -> tuple[int, ...] | None:
 
     Pairs are locked from the largest margin down, except those that would close a cycle. Options outside the Smith set
     can never win and lock nothing that matters, so only that set is searched, and pairs of one margin that lie on no
-    cycle are locked at once. Returns None beyond `MOST_STATES` states.
+    cycle are locked at once. Returns None beyond `MOST_STATES` states or `MOST_WORK` steps.
 
     Example:
         >>> ranked_pairs_winners(((0, 3, -1), (-3, 0, 5), (1, -5, 0)))
@@ -108,12 +104,14 @@ def ranked_pairs_winners(m: Margins) -> tuple[int, ...] | None:
     won: set[int] = set()
     seen: set[tuple[int, tuple[int, ...]]] = set()
     waiting: list[tuple[int, tuple[int, ...]]] = [(0, (0,) * len(m))]
+    work = 0
     while waiting and len(won) < len(inside):
         state = waiting.pop()
         if state in seen:
             continue
         seen.add(state)
-        if len(seen) > MOST_STATES:
+        work += len(m) ** 2
+        if len(seen) > MOST_STATES or work > MOST_WORK:
             return None
         level, reach = state
         if level == len(groups):
@@ -123,9 +121,12 @@ def ranked_pairs_winners(m: Margins) -> tuple[int, ...] | None:
         after = _closure(reach, open_pairs)
         free = [(a, b) for a, b in open_pairs if not after[b] >> a & 1]
         if free:
-            waiting.append((level, _locked(reach, free)))
+            waiting.append((level, _closure(reach, free)))
         elif open_pairs:
-            waiting += [(level, _locked(reach, [pair])) for pair in open_pairs]
+            work += len(open_pairs) * len(m)
+            if work > MOST_WORK:
+                return None
+            waiting += [(level, _locked(reach, *pair)) for pair in open_pairs]
         else:
             waiting.append((level + 1, reach))
     return tuple(sorted(won))

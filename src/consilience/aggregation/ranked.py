@@ -76,6 +76,7 @@ class Compared(VoteRule):
     """A rule that reads nothing but the margins between options; its notes name the Condorcet winner and Smith set."""
 
     reads: ClassVar[Reads] = "ranking"
+    effort: ClassVar[int] = 3
 
     @abstractmethod
     def _scores(self, m: Margins) -> tuple[list[int], tuple[str, ...]]:
@@ -157,6 +158,7 @@ class RankedPairs(Compared):
     """
 
     name: ClassVar[str] = "ranked_pairs"
+    effort: ClassVar[int] = 4
 
     def _scores(self, m: Margins) -> tuple[list[int], tuple[str, ...]]:
         found = ranked_pairs_winners(m)

@@ -18,6 +18,8 @@ Rankings = Mapping[tuple[str, ...], int]
 
 MOST_STATES: Final = 10_000
 """Beyond this many sets of options left over, the orders of elimination are not followed; the problem is NP-hard."""
+MOST_WORK: Final = 2_000_000
+"""Nor beyond this many options and places of ballots looked at: a set costs the more, the more options there are."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ def _doomed(counts: Mapping[str, int]) -> frozenset[str]:
 def runoff_winners(*, cast: Rankings, options: tuple[str, ...]) -> frozenset[str] | None:
     """Return every option that wins under some order of eliminating those that tie for fewest.
 
-    Returns None beyond `MOST_STATES` sets of options left over.
+    Returns None beyond `MOST_STATES` sets of options left over or `MOST_WORK` steps.
 
     Example:
         >>> sorted(runoff_winners(cast={("x",): 1, ("y",): 1, ("z", "x"): 1}, options=("x", "y", "z")))
@@ -115,12 +117,14 @@ def runoff_winners(*, cast: Rankings, options: tuple[str, ...]) -> frozenset[str
     won: set[str] = set()
     seen: set[tuple[str, ...]] = set()
     waiting = [options]
+    work = 0
     while waiting:
         left = waiting.pop()
         if left in seen:
             continue
         seen.add(left)
-        if len(seen) > MOST_STATES:
+        work += len(left) + len(cast) * (len(options) - len(left) + 1)
+        if len(seen) > MOST_STATES or work > MOST_WORK:
             return None
         counts = _counts(cast, left)
         on = sum(counts.values())
@@ -149,6 +153,7 @@ class InstantRunoff(VoteRule):
     """
 
     name: ClassVar[str] = "irv"
+    effort: ClassVar[int] = 3
     reads: ClassVar[Reads] = "ranking"
     monotone: ClassVar[bool] = False  # more support may change who goes first
 

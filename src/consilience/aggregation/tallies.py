@@ -155,6 +155,7 @@ class VoteRule(ABC):
     Attributes:
         kinds: Answer kinds the rule serves.
         reads: The part of a ballot the rule reads; a ballot without it is no ballot for the rule.
+        effort: One count of n options takes about n to this power of steps.
         order_invariant: The order of the ballots changes nothing, that of the options only the order of the result.
         unanimity: An option that every ballot puts first, or approves, wins alone.
         neutral: Other names of the options name the winners otherwise and change nothing else.
@@ -163,6 +164,7 @@ class VoteRule(ABC):
 
     kinds: ClassVar[tuple[str, ...]] = ("choice",)
     reads: ClassVar[Reads] = "choice"
+    effort: ClassVar[int] = 2
     order_invariant: ClassVar[bool] = True
     unanimity: ClassVar[bool] = True
     neutral: ClassVar[bool] = True

@@ -41,7 +41,7 @@ def checked_run_id(run_id: str) -> str:
     if not RUN_ID.fullmatch(run_id) or re.match(UNFIT_ID_PATTERN, run_id):
         raise ConfigError(
             f"{run_id!r} cannot name a run",
-            hint="Use 1 to 128 letters, digits, dots, dashes and underscores, no dot or dash first; a name and no path.",
+            hint="Use 1 to 128 letters, digits, dots, dashes and underscores, no dot or dash first; no path.",
         )
     return run_id
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 from consilience.aggregation.ballots import Ballot
+from consilience.aggregation.minority import margin_of_victory
 from consilience.aggregation.runoff import eliminate
+from consilience.aggregation.tallies import VoteRule
 from consilience.aggregation.votes import VOTE_RULES
 from vote_cases import ALPHABET, APART, PROFILES, Profile, approvals, digest_of_profiles, profile
 
@@ -91,3 +95,21 @@ def test_the_oracles_run_off_that_drops_all_losers_at_once_is_another_rule() -> 
     rankings = [tuple(NAMES[option] for option in voter) for voter in APART]
     for order in ("abcd", "dcba"):
         assert eliminate(rankings=rankings, options=NAMES[:4], safety_order=order).winner == "d"
+
+
+@pytest.mark.parametrize(("options", "voters"), [(28, 5), (60, 5), (200, 5), (200, 20)])
+@pytest.mark.parametrize("rule", tuple(VOTE_RULES), ids=lambda rule: rule.name)
+def test_many_options_are_counted_or_given_up_in_bounded_time(rule: VoteRule, options: int, voters: int) -> None:
+    names = tuple(f"o{number}" for number in range(1, options + 1))
+    order = Random(0)  # noqa: S311 - ballots of a test
+    ballots = []
+    for seat in range(voters):
+        ranking = tuple(order.sample(names, options))
+        ballots.append(Ballot(f"seat_{seat:02d}", ranking[0], 0.5, ranking, ranking[:3]))
+    began = time.process_time()
+    tally = rule(ballots=ballots, options=names)
+    margin = margin_of_victory(rule=rule, ballots=ballots, options=names)
+    assert time.process_time() - began < 10  # about one second; it once took hours
+    if "too_many_paths" in tally.flags:
+        assert (rule.name in {"ranked_pairs", "irv"}, tally.winners, margin.switches) == (True, (), None)
+    assert margin.at_least >= 1
