@@ -11,10 +11,11 @@ from typing import Final
 from consilience.api.running import now
 from consilience.decisions.case import Case
 from consilience.decisions.decide import DecisionTerms, Prepared, prepare
-from consilience.decisions.log import OUTCOMES, earned_weights, read_decisions, read_outcomes
+from consilience.decisions.log import OUTCOMES, earned_weights, read_outcomes
 from consilience.decisions.reading import result_of
 from consilience.decisions.result import DecisionResult
 from consilience.decisions.sheet import headline, to_html, to_markdown
+from consilience.decisions.shelf import Shelf, read_shelf, record_written
 from consilience.errors import ConsilienceError, NeedsHumanError, PlanError, QuorumError
 from consilience.experiments.orders import RunReport
 from consilience.experiments.settings import Flags, keys_and_urls, settle
@@ -74,9 +75,9 @@ def prepared_decision(case: Case, terms: DecisionTerms) -> Prepared:
 
 def _earned(terms: DecisionTerms, members: Sequence[str]) -> dict[str, float]:
     """Return the weights that voters earned on decisions of the same kind, simulated or real."""
-    folder = terms.results / FOLDER
-    alike = [one for one in read_decisions(folder) if one.simulated is not terms.live]
-    earned = earned_weights(alike, read_outcomes(folder / OUTCOMES), members)
+    outcomes = read_outcomes(terms.results / FOLDER / OUTCOMES)
+    believed = decisions_of(terms.results).settled(outcomes).decisions
+    earned = earned_weights([one for one in believed if one.simulated is not terms.live], outcomes, members)
     if not any(earned[role].weight for role in members):
         raise PlanError(
             "no voter has earned a weight yet",
@@ -85,22 +86,34 @@ def _earned(terms: DecisionTerms, members: Sequence[str]) -> dict[str, float]:
     return {role: earned[role].weight for role in members}
 
 
+def decisions_of(results: Path) -> Shelf:
+    """Return the decisions of a results folder, each checked against its run, and why others are not believed.
+
+    Raises:
+        DataError: The log of what was written cannot be read.
+        IntegrityError: That log was changed.
+    """
+    return read_shelf(results / FOLDER, results / "runs")
+
+
 def written_decision(prepared: Prepared, report: RunReport, results: Path) -> tuple[DecisionResult, list[Path]]:
     """Return what a decision came to, and write it into the results folder as JSON, Markdown and a page.
 
     Raises:
-        IntegrityError: The transcript that the run left cannot be read.
+        IntegrityError: The transcript that the run left cannot be read, or the log of what was written was changed.
+        DataError: That log cannot be written.
     """
     result = result_of(prepared, report)
     folder = results / FOLDER / result.run_id
-    files = {
+    texts = {
         "decision.json": f"{json.dumps(result.to_dict(), indent=2, ensure_ascii=True)}\n",
         "decision.md": to_markdown(result),
         "decision.html": to_html(result),
     }
-    for name, text in files.items():
-        data = text.encode("utf-8", "backslashreplace")
+    files = {name: text.encode("utf-8", "backslashreplace") for name, text in texts.items()}
+    for name, data in files.items():
         write_whole(folder / name, lambda target, data=data: target.write_bytes(data))  # type: ignore[misc]
+    record_written(results / FOLDER, result.run_id, str(result.audit["journal_head"]), files, at=now())
     return result, [folder / name for name in files]
 
 

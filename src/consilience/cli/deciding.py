@@ -160,9 +160,12 @@ def decided(place: Place, case: Case, terms: DecisionTerms) -> tuple[DecisionRes
         BudgetError: The spend cap ended it.
         StoppedError: The user did.
     """
-    from consilience.api.deciding import prepared_decision, written_decision  # noqa: PLC0415 - heavy
+    from consilience.api.deciding import decisions_of, prepared_decision, written_decision  # noqa: PLC0415 - heavy
     from consilience.cli.running import carry_out  # noqa: PLC0415 - the same
 
+    shelf = decisions_of(terms.results) if case.weights == "earned" else None
+    for name, why in shelf.faults.items() if shelf is not None else ():
+        note(f"decision {name} teaches no weight: {why}")
     prepared = prepared_decision(case, terms)
     for hint in (*([] if prepared.need.justified is not False else [prepared.need.why]), *prepared.need.hints):
         note(hint)

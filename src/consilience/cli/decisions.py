@@ -16,6 +16,7 @@ from consilience.registry import nearest
 
 if TYPE_CHECKING:
     from consilience.decisions.log import Decided, EarnedWeight, HitRate, Resolved
+    from consilience.decisions.shelf import Shelf
 
 LIST_EXAMPLE = "Example: consilience decisions list"
 SHOW_EXAMPLE = "Example: consilience decisions show _ask-decide-0123456789"
@@ -31,12 +32,18 @@ app = typer.Typer(no_args_is_help=True)
 
 @app.command("list", epilog=LIST_EXAMPLE)
 def decisions_list(context: typer.Context, as_json: Json = False) -> None:
-    """List decisions with what became of them, the panel's hit rate and the weights that voters earned."""
-    from consilience.decisions.log import earned_weights, hit_rate, latest, read_decisions  # noqa: PLC0415 - heavy
+    """List decisions with what became of them, the panel's hit rate and the weights that voters earned.
+
+    Each is checked against its run. What was changed, taken away or never decided is named and not counted (exit code
+    6); everything else is listed.
+    """
+    from consilience.decisions.log import earned_weights, hit_rate, latest  # noqa: PLC0415 - heavy
 
     folder = _folder(context)
-    made, outcomes = read_decisions(folder), _outcomes(folder)
-    known = latest(outcomes)
+    outcomes = _outcomes(folder)
+    shelf = _shelf(context).settled(outcomes)
+    made, known, error = shelf.decisions, latest(outcomes), shelf.error()
+    gone = shelf.homeless(outcomes)
     alike = {kind: [one for one in made if one.simulated is simulated] for simulated, kind in KINDS.items()}
     rates = {kind: hit_rate(some, outcomes) for kind, some in alike.items() if some}
     weights = {kind: earned_weights(some, outcomes) for kind, some in alike.items() if some}
@@ -44,22 +51,28 @@ def decisions_list(context: typer.Context, as_json: Json = False) -> None:
         "decisions": [asdict(one) | {"resolved": _recorded(known.get(one.run_id))} for one in made],
         "hit_rate": {kind: asdict(rate) for kind, rate in rates.items()},
         "weights": {kind: [asdict(one) for one in some.values()] for kind, some in weights.items()},
+        "not_believed": dict(shelf.faults),
+        "outcomes_without_decision": list(gone),
     }
-    if not made:
+    if not made and error is None and not gone:
         show(document, f"no decision in {folder}; make one with consilience decide", as_json=as_json)
         return
     rows = tuple(_row(one, known.get(one.run_id)) for one in made)
     parts: list[str | Grid] = [Grid(("decision", "day", "question", "decided", "turned out", "by"), rows, words=6)]
     for kind, rate in rates.items():
         parts += ["", *_rate_lines(kind, rate), *_weight_grid(weights[kind])]
+    parts += ["", *(f"not believed and not counted: {name}, {why}" for name, why in shelf.faults.items())]
+    parts += [f"outcomes recorded of decisions that are not counted: {len(gone)} ({', '.join(gone)})"] if gone else []
     show(document, *parts, as_json=as_json)
+    if error is not None:
+        raise error
 
 
 @app.command("show", epilog=SHOW_EXAMPLE)
 def decisions_show(context: typer.Context, decision: DecisionName, as_json: Json = False) -> None:
     """Print a decision as it was told, and everything that was recorded of its outcome."""
     folder = _folder(context)
-    decided = _named(folder, decision)
+    decided = _named(context, decision)
     told = folder / decided.run_id / "decision.md"
     try:
         text = told.read_text(encoding="utf-8")
@@ -95,7 +108,7 @@ def decisions_resolve(
     if unknowable == (outcome is not None):
         raise ConfigError("what became of the decision?", hint="Give --outcome, or --unknowable; one of them.")
     folder = _folder(context)
-    decided = _named(folder, decision)
+    decided = _named(context, decision)
     made = resolve(folder / OUTCOMES, decided, outcome, note=note, at=now(), corrects=correct)
     show(made.model_dump(mode="json"), f"{decided.run_id}: {_label(decided, made)}", as_json=as_json)
 
@@ -113,14 +126,22 @@ def _outcomes(folder: Path) -> tuple[Resolved, ...]:
     return read_outcomes(folder / OUTCOMES)
 
 
-def _named(folder: Path, name: str) -> Decided:
-    from consilience.decisions.log import read_decisions  # noqa: PLC0415 - heavy
+def _shelf(context: typer.Context) -> Shelf:
+    from consilience.api.deciding import decisions_of  # noqa: PLC0415 - heavy
 
-    made = {one.run_id: one for one in read_decisions(folder)}
-    if name not in made:
+    return decisions_of(place_of(context).root / "results")
+
+
+def _named(context: typer.Context, name: str) -> Decided:
+    from consilience.decisions.shelf import named  # noqa: PLC0415 - heavy
+
+    shelf = _shelf(context)
+    found = named(shelf, name)
+    if found is None:
+        made = [one.run_id for one in shelf.decisions]
         hint = nearest(name, made) if made else "Make one with consilience decide."
-        raise ConfigError(f'there is no decision "{name}" in {folder}', hint=hint)
-    return made[name]
+        raise ConfigError(f'there is no decision "{name}" in {_folder(context)}', hint=hint)
+    return found
 
 
 def _recorded(record: Resolved | None) -> dict[str, object] | None:

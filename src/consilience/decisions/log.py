@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pydantic import AwareDatetime
 
@@ -127,36 +127,32 @@ class EarnedWeight:
     flags: tuple[str, ...]
 
 
-def read_decisions(folder: Path) -> list[Decided]:
-    """Return the decisions under ``results/decisions``, oldest first.
+def decided_of(path: Path) -> tuple[dict[str, Any], Decided]:
+    """Return a decision's file: all that it says, and what outcomes are compared with.
 
     Raises:
-        IntegrityError: One of them cannot be read, or lies in the folder of another.
+        IntegrityError: It cannot be read, or lies in the folder of another.
     """
-    found = []
-    for path in sorted(folder.glob("*/decision.json")):
-        try:
-            told = json.loads(path.read_bytes())
-            if told["run_id"] != path.parent.name:
-                raise ValueError(f"it is a copy of {told['run_id']}")  # noqa: TRY301 - told like any other flaw
-            found.append(
-                Decided(
-                    run_id=str(told["run_id"]),
-                    at=str(told["audit"]["ended_at"]),
-                    question=str(told["audit"]["question"]["text"]),
-                    options=dict(told["options"]),
-                    outcome=str(told["outcome"]),
-                    winner=told["winner"],
-                    step=told["step"],
-                    ballots=tuple((vote["role"], vote["option"]) for vote in told["votes"] if vote["option"]),
-                    simulated=bool(told["simulated"]),
-                )
-            )
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise IntegrityError(
-                f"{path} is no decision: {reason(error)}", hint="Decide again with the same words: it is made anew."
-            ) from error
-    return sorted(found, key=lambda one: (one.at, one.run_id))
+    try:
+        told = json.loads(path.read_bytes())
+        if told["run_id"] != path.parent.name:
+            raise ValueError(f"it is a copy of {told['run_id']}")  # noqa: TRY301 - told like any other flaw
+        return told, Decided(
+            run_id=str(told["run_id"]),
+            at=str(told["audit"]["ended_at"]),
+            question=str(told["audit"]["question"]["text"]),
+            options=dict(told["options"]),
+            outcome=str(told["outcome"]),
+            winner=told["winner"],
+            step=told["step"],
+            ballots=tuple((vote["role"], vote["option"]) for vote in told["votes"] if vote["option"]),
+            simulated=bool(told["simulated"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise IntegrityError(
+            f"{path} is no decision: {reason(error)}",
+            hint="Decide again with the same words: it is made anew. A copy, take away.",
+        ) from error
 
 
 def read_outcomes(path: Path) -> tuple[Resolved, ...]:

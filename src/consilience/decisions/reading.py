@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from fractions import Fraction
 from typing import Any
@@ -45,6 +46,44 @@ def result_of(prepared: Prepared, report: RunReport) -> DecisionResult:
         ) from error
     made = _Made(prepared, report, told)
     return made.result()
+
+
+def ballot_turns(told: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return every turn of a transcript in which a ballot was asked for, with what it came to."""
+    return [
+        {"seat": turn["seat"], "round": turn["round"], "kind": turn["kind"], "outcome": turn["outcome"]}
+        for turn in told["turns"]
+        if turn["kind"] in {"estimate", "revision", "moderation"}
+    ]
+
+
+def voted(
+    ladder: Escalation | None, members: Sequence[str], told: Mapping[str, Any], options: Collection[str]
+) -> dict[str, str]:
+    """Return the option that each valid ballot of a transcript's last vote chooses, by seat, in the order asked."""
+    counted = {ballot.seat: ballot.first for ballot in _cast(ladder, members, told, options)}
+    rows = ((row["seat"], counted.get(row["seat"])) for row in told["final"])
+    return {seat: option for seat, option in rows if option is not None}
+
+
+def _cast(
+    ladder: Escalation | None, members: Sequence[str], told: Mapping[str, Any], options: Collection[str]
+) -> tuple[Ballot, ...]:
+    own = {} if ladder is None else dict(zip(members, ladder.own, strict=False))
+    cast = [ballot_of(seat, said, own=own.get(seat) or None) for seat, said in _said(told).items()]
+    return _rule(ladder).split(ballots=cast, options=tuple(options))[0] if cast else ()
+
+
+def _said(told: Mapping[str, Any]) -> dict[str, Choice]:
+    return {
+        row["seat"]: Choice.model_validate(row["answer"], strict=False)
+        for row in told["final"]
+        if row["answer"] is not None
+    }
+
+
+def _rule(ladder: Escalation | None) -> VoteRule:
+    return VOTE_RULES["plurality"] if ladder is None else ladder.rule()
 
 
 class _Made:
@@ -122,28 +161,15 @@ class _Made:
             run_id=self.report.run_id,
         )
 
-    def _own(self, seat: str) -> str | None:
-        own = () if self.ladder is None else self.ladder.own
-        return dict(zip(self.members, own, strict=False)).get(seat) or None
-
     def _answers(self) -> dict[str, Choice]:
-        return {
-            row["seat"]: Choice.model_validate(row["answer"], strict=False)
-            for row in self.told["final"]
-            if row["answer"] is not None
-        }
+        return _said(self.told)
 
     def _ballots(self) -> list[Ballot]:
-        cast = [ballot_of(seat, said, own=self._own(seat)) for seat, said in self._answers().items()]
-        return list(self._rule.split(ballots=cast, options=self.ids)[0]) if cast else []
-
-    @property
-    def _rule(self) -> VoteRule:
-        return VOTE_RULES["plurality"] if self.ladder is None else self.ladder.rule()
+        return list(_cast(self.ladder, self.members, self.told, self.ids))
 
     def _behind(self) -> dict[str, tuple[str, ...]]:
         """Return the options that each ballot stands behind under the method, by seat."""
-        rule = self._rule
+        rule = _rule(self.ladder)
         return {ballot.seat: rule.behind(ballot) for ballot in self._ballots()}
 
     def _votes(self) -> tuple[Vote, ...]:
@@ -245,7 +271,11 @@ class _Made:
         )
 
     def _full_path(self, spent_usd: float | None) -> float | None:
-        """Return what was spent and what the turns that were not taken would have cost, as foreseen."""
+        """Return what was spent and what the turns that were not taken are foreseen to cost.
+
+        A turn's foresight is scaled by what the turns of its kind that were taken cost beside theirs, and where none
+        was, by what all of them did: replies are foreseen at a length that few reach.
+        """
         job = self.prepared.job
         settings = self.plan.settings(run_secret="")
         seats = self.plan.seats(self.item.question.id)
@@ -255,8 +285,27 @@ class _Made:
             for turn in self.told["turns"]
         }
         prices = {name: job.catalogue.spec(name).price for name in self.plan.models}
-        left = briefing.foreseen(self.plan.make_protocol(), prices, ended=taken).expected_nano
-        return None if left is None or spent_usd is None else spent_usd + left / NANO
+        protocol = self.plan.make_protocol()
+        planned = {
+            Where(self.item.question.id, one.turn.round, one.seat, one.turn.kind, one.turn.sample)
+            for one in protocol.plan(seating_of(seats))
+        }
+        paid = Counter[str]()
+        for turn in self.told["turns"]:
+            paid[turn["kind"]] += sum(ask["cost_usd"] or 0 for ask in turn["asks"])
+
+        def foreseen(some: Collection[Where]) -> int | None:
+            return briefing.foreseen(protocol, prices, ended=planned.difference(some)).expected_nano
+
+        total = spent_usd
+        for kind in {one.kind for one in planned - taken}:
+            alike = {one for one in taken if one.kind == kind}
+            left, seen = foreseen({one for one in planned - taken if one.kind == kind}), foreseen(alike or taken)
+            if total is None or left is None or seen is None:
+                return None
+            cost = paid[str(kind)] if alike else sum(paid.values())
+            total += left / NANO * (cost / (seen / NANO) if seen else 1)
+        return total
 
     def _audit(self) -> dict[str, Any]:
         times = [record.at for record in read_events(self.prepared.job.folder)]
@@ -272,17 +321,13 @@ class _Made:
                     "role": seat.role.id,
                     "model": seat.model,
                     "framing": seat.role.framing,
-                    "sampling": None,
+                    "sampling": {"effort": self.plan.effort, "parameters": None},
                     "part": seat.part,
                 }
                 for seat in self.seats.values()
             ],
             "rules": rules,
             "rules_sha256": tagged_hash("decision rules", json.loads(json.dumps(rules))),
-            "ballots": [
-                {"seat": turn["seat"], "round": turn["round"], "kind": turn["kind"], "outcome": turn["outcome"]}
-                for turn in self.told["turns"]
-                if turn["kind"] in {"estimate", "revision", "moderation"}
-            ],
+            "ballots": ballot_turns(self.told),
             "journal_head": self.report.manifest["journal_head"],
         }

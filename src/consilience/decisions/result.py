@@ -106,10 +106,12 @@ class DecisionResult:
         flips: Voters that moved.
         necessity: Whether a panel is justified, with its score, and hints.
         cost_usd: At list price; None where unknown.
-        full_path_usd: What every step would have cost, those not taken as foreseen; None where unknown.
+        full_path_usd: What every step is foreseen to cost: what was spent, and turns not taken by what turns of their
+            kind took here beside their foresight, or all turns where none was taken; None where unknown.
         duration_s: From the first call to the last answer, as the models tell.
         options: Label by id.
-        audit: Session, times, agents, rules with their hash, ballots by round, journal head.
+        audit: Session, times, agents (``sampling``: the effort asked for, and other parameters, of which none is sent:
+            the vendor's own hold), rules with their hash, ballots by round, journal head.
         simulated: No real model spoke.
         warnings: What makes the panel less than one, and what models say of themselves.
         run_id: The run that holds the record.

@@ -90,7 +90,7 @@ def _ladder(result: DecisionResult) -> Section:
     rows = []
     for step in result.steps:
         counts = step.record.get("tally", {}).get("counts", {})
-        told = ", ".join(f"{result.options[option]} {count}" for option, count in counts.items() if count)
+        told = ", ".join(f"{label} {counts[option]}" for option, label in result.options.items() if counts.get(option))
         why = step.record.get("by") or step.record.get("why") or told
         rows.append(
             (_step(step.name), "yes" if step.decided else "no", str(why), str(step.calls), _dollars(step.cost_usd))
@@ -149,9 +149,13 @@ def _flips(result: DecisionResult) -> Section:
 
 
 def _cost(result: DecisionResult) -> Section:
-    lines = [
-        f"Cost: {_dollars(result.cost_usd)} at list price; every step would have cost {_dollars(result.full_path_usd)}."
-    ]
+    whole = result.full_path_usd is not None and result.full_path_usd == result.cost_usd
+    path = (
+        "every step was taken"
+        if whole
+        else f"taking every step is foreseen to cost {_dollars(result.full_path_usd)}, by what these calls took"
+    )
+    lines = [f"Cost: {_dollars(result.cost_usd)} at list price; {path}."]
     if result.duration_s is not None:
         lines.append(f"Duration, as the models tell: {result.duration_s:.1f} s.")
     lines += [f"The panel: {warning}." for warning in result.warnings]

@@ -40,6 +40,7 @@ def test_a_decision_tells_winner_step_share_dissent_and_cost(here: Cli) -> None:
     assert (document["step"], document["decided_by"]) == ("full_vote", "plurality")
     assert re.fullmatch(r"\d+(/\d+)?", document["agreement_share"])
     assert document["cost_usd"] < document["full_path_usd"]
+    assert {json.dumps(one["sampling"]) for one in document["audit"]["agents"]} == {EFFORT}
     votes = [vote["option"] for vote in document["votes"]]
     assert len(votes) == 5
     assert {vote["option"] for vote in document["minority"]} == set(votes) - {document["winner"]}
@@ -54,7 +55,7 @@ def test_what_is_printed_says_simulated_and_that_people_decide(here: Cli) -> Non
     done = here(*ASK, "--method", "plurality", "--full-share", "0.2", "--quick", "0", "--seed", "1")
     assert done.out.startswith("simulated: no real model spoke")
     assert "Minority report" in done.out
-    assert "every step would have cost" in done.out
+    assert re.search("taking every step is foreseen to cost|every step was taken", done.out)
     assert "people decide" in done.out
 
 
@@ -217,6 +218,7 @@ def test_asked_again_it_is_read_from_its_record(here: Cli) -> None:
     assert json.dumps(first, sort_keys=True) == json.dumps(again, sort_keys=True)
 
 
+EFFORT = json.dumps({"effort": "medium", "parameters": None})
 NO_NAMES = ["../../evil", "/srv/evil", "a b/c", "", "a\x1b[31m", "a\n", ".hidden", "..", "-x", "nul", "é"]
 
 
@@ -229,3 +231,16 @@ def test_an_id_that_is_a_path_or_no_name_makes_no_run(here: Cli, tmp_path: Path,
 
 def test_a_chosen_id_says_that_the_run_is_simulated(here: Cli) -> None:
     assert here(*ASK, "--run-id", "mine", "--json").document["run_id"] == "_mine"
+
+
+def test_what_every_step_would_cost_is_near_what_it_costs(here: Cli) -> None:
+    seeds = ([*ASK, "--method", "borda", "--quick", "0", "--seed", seed, "--json"] for seed in range(40))
+    typed, early = next(
+        (typed, document)
+        for typed in seeds
+        if len((document := here(*typed, "--full-share", "0.1").document)["steps"]) == 1
+    )
+    whole = here(*typed, "--full-share", "1").document
+    assert whole["full_path_usd"] == whole["cost_usd"]
+    assert 0.7 < early["full_path_usd"] / whole["cost_usd"] < 1.5
+    assert "every step was taken" in here(*typed[:-1], "--full-share", "1").out

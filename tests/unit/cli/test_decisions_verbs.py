@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from cli_cases import Cli
+from consilience.decisions.shelf import record_written
 
 ASK = ["decide", "--question", "Ship?", "--option", "ship", "--option", "wait", "--quick", "0", "--full-share", "0.2"]
 
@@ -88,3 +92,94 @@ def test_a_decision_changed_by_hand_is_named(here: Cli, tmp_path: Path) -> None:
     assert (done.code, document["run_id"] in done.err) == (6, True)
     path.write_text("[]", encoding="utf-8")
     assert here("decisions", "list").code == 6
+
+
+def edit(old: str, new: str, name: str = "decision.json") -> Callable[[Path, Path], None]:
+    def act(decision: Path, _: Path) -> None:
+        text = (decision / name).read_text(encoding="utf-8")
+        assert old in text
+        (decision / name).write_text(text.replace(old, new, 1), encoding="utf-8")
+
+    return act
+
+
+def written_by_hand(decision: Path, _: Path) -> None:
+    """Tell of another decision in the words of this one, and take this one's run away."""
+    copy = decision.with_name("_ask-decide-mine")
+    shutil.copytree(decision, copy)
+    told = (copy / "decision.json").read_text(encoding="utf-8")
+    (copy / "decision.json").write_text(told.replace(decision.name, copy.name), encoding="utf-8")
+    shutil.rmtree(decision)
+
+
+def gone_on(_: Path, run: Path) -> None:
+    segment = max(run.glob("events-*.jsonl"))
+    lines = segment.read_bytes().splitlines(keepends=True)
+    segment.write_bytes(b"".join(lines[:-1]))
+
+
+ACTS: list[tuple[Callable[[Path, Path], object], str]] = [
+    (edit('"full_share": 0.2', '"full_share": 0.3'), "decision.json was changed"),
+    (edit('"method": "majority"', '"method": "plurality"'), "decision.json was changed"),
+    (edit("Minority report", "Majority report", "decision.md"), "decision.md was changed"),
+    (lambda decision, _: (decision / "decision.html").unlink(), "decision.html cannot be read"),
+    (lambda decision, _: (decision / "decision.json").write_text("[]"), "is no decision"),
+    (lambda decision, _: shutil.rmtree(decision), "its folder is gone"),
+    (lambda _, run: shutil.rmtree(run), "its run is not in"),
+    (gone_on, "its run"),
+    (written_by_hand, "did not write it"),
+]
+
+
+@pytest.mark.parametrize(("act", "said"), ACTS)
+def test_a_decision_that_is_not_its_runs_is_named_and_not_counted_and_keeps_no_other_from_it(
+    here: Cli, tmp_path: Path, act: Callable[[Path, Path], object], said: str
+) -> None:
+    good, bad = (here(*ASK, "--seed", seed, "--json").document["run_id"] for seed in (0, 1))
+    for run in (good, bad):
+        assert here("decisions", "resolve", run, "--outcome", "ship", "--note", "seen").code == 0
+    before = here("decisions", "list", "--json").document["hit_rate"]["simulated"]
+    results = tmp_path / "project" / "results"
+    act(results / "decisions" / bad, results / "runs" / bad)
+    done = here("decisions", "list", "--json")
+    assert (done.code, said in done.err) == (6, True)
+    assert [one["run_id"] for one in done.document["decisions"]] == [good]
+    assert bad in done.document["outcomes_without_decision"]
+    rate = done.document["hit_rate"]["simulated"]
+    counted = [one["n"] + sum(one["without"].values()) for one in (before, rate)]
+    assert counted == [2, 1]
+    assert here("decisions", "show", good).code == 0
+    assert here("decisions", "resolve", good, "--outcome", "wait", "--note", "seen again", "--correct").code == 0
+    assert here("decisions", "show", bad).code == 6
+    told = here("decisions", "list").out
+    assert "not believed and not counted" in told
+    assert "outcomes recorded of decisions that are not counted: 1" in told
+
+
+def test_rules_and_ballots_are_those_of_the_run_whatever_the_log_of_what_was_written_says(
+    here: Cli, tmp_path: Path
+) -> None:
+    results = tmp_path / "project" / "results"
+    run = ""
+    for old, new, said in (
+        ('"full_share": 0.2', '"full_share": 0.9', "its rules"),
+        ('"outcome": "winner"', '"outcome": "tie"', "its outcome"),
+        ('"role": "optimist"', '"role": "pessimist"', "its votes"),
+    ):
+        run = here(*ASK, "--json").document["run_id"]
+        folder = results / "decisions" / run
+        edit(old, new)(folder, folder)
+        files = {path.name: path.read_bytes() for path in folder.iterdir()}
+        head = json.loads(files["decision.json"])["audit"]["journal_head"]
+        record_written(folder.parent, run, head, files, at=datetime(2026, 12, 1, tzinfo=UTC))
+        done = here("decisions", "list")
+        assert (done.code, said in done.err) == (6, True)
+    here(*ASK)
+    assert here("decisions", "list").code == 0  # decided again with the same words it is made anew
+
+
+def test_a_decision_made_anew_is_believed_and_written_once(here: Cli, tmp_path: Path) -> None:
+    run, again = (here(*ASK, "--json").document["run_id"] for _ in range(2))
+    assert run == again
+    log = tmp_path / "project" / "results" / "decisions" / "written.jsonl"
+    assert [json.loads(line)["run_id"] for line in log.read_text(encoding="utf-8").splitlines()] == [run]

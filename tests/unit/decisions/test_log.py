@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from consilience.decisions.log import (
     Decided,
     Resolved,
+    decided_of,
     earned_weights,
     hit_rate,
     latest,
-    read_decisions,
     read_outcomes,
     resolve,
 )
@@ -275,10 +275,10 @@ def test_a_copied_decision_is_refused_not_counted_twice(tmp_path: Path) -> None:
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "decision.json").write_text(json.dumps(told))
     with pytest.raises(IntegrityError, match="it is a copy of run-01"):
-        read_decisions(tmp_path)
-    (tmp_path / "run-01 copy" / "decision.json").unlink()
-    (decided,) = read_decisions(tmp_path)
+        decided_of(tmp_path / "run-01 copy" / "decision.json")
+    path = tmp_path / "run-01" / "decision.json"
+    decided = decided_of(path)[1]
     assert decided.ballots == (("a", "o1"),)
     outcome = resolved(decided, "o1")
-    (tmp_path / "run-01" / "decision.json").write_text(json.dumps(told | {"a_later_field": 1}))
-    assert hit_rate(read_decisions(tmp_path), [outcome]).right == 1
+    path.write_text(json.dumps(told | {"a_later_field": 1}))
+    assert hit_rate([decided_of(path)[1]], [outcome]).right == 1
