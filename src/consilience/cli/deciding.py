@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -35,7 +36,10 @@ def decide(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
     ] = None,
     threshold: Annotated[str | None, typer.Option(help="What a supermajority demands, such as 2/3.")] = None,
     safety_order: Annotated[
-        str | None, typer.Option(help="All options, comma-separated, safest first; settles ties.")
+        list[str] | None,
+        typer.Option(
+            help='All options, safest first; settles ties. With commas ("quote" one that holds any), or repeat.'
+        ),
     ] = None,
     ties: Annotated[
         str | None, typer.Option(help="The tie rule, in order: safety_order, moderator, human, random.")
@@ -84,7 +88,7 @@ def decide(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
         "files": documents,
         "method": method,
         "threshold": threshold,
-        "safety_order": None if safety_order is None else _listed(safety_order),
+        "safety_order": None if safety_order is None else _ordered(safety_order),
         "ties": None if ties is None else _listed(ties),
         "quick": quick,
         "quick_share": quick_share,
@@ -124,6 +128,13 @@ def decide(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
     error = unsettled(result)
     if error is not None:
         raise error
+
+
+def _ordered(said: list[str]) -> list[str]:
+    """Return options that are named one by one, or all in one text with commas, where quotes keep a comma."""
+    if len(said) != 1:
+        return said
+    return [part.strip() for part in next(csv.reader(said, skipinitialspace=True), []) if part.strip()]
 
 
 def _listed(text: str) -> list[str]:

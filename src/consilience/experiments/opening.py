@@ -47,9 +47,11 @@ def make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
+        blocking = [path for path in (folder, *folder.parents) if path.exists() and not path.is_dir()]
+        why = f"{blocking[0]} is a file" if blocking else error.strerror
+        hint = "Move the file away, or" if blocking else "Check permissions and free space, or"
         raise JournalError(
-            f"the run folder {folder} cannot be made: {error.strerror}",
-            hint="Choose a results folder that is writable.",
+            f"the run folder {folder} cannot be made: {why}", hint=f"{hint} choose another project with --project."
         ) from error
 
 

@@ -179,9 +179,7 @@ class Budget:
         """
 
         def hopeless() -> BudgetError | None:
-            return (
-                None if self.in_flight or self._held else self._refusal("the next item is expected to need", bound_nano)
-            )
+            return None if self.in_flight or self._held else self._refusal("the next item may need up to", bound_nano)
 
         return await _served(self._admissions, lambda: self._admit(bound_nano), hopeless, self.end)
 

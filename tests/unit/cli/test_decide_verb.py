@@ -244,3 +244,19 @@ def test_what_every_step_would_cost_is_near_what_it_costs(here: Cli) -> None:
     assert whole["full_path_usd"] == whole["cost_usd"]
     assert 0.7 < early["full_path_usd"] / whole["cost_usd"] < 1.5
     assert "every step was taken" in here(*typed[:-1], "--full-share", "1").out
+
+
+@pytest.mark.parametrize(
+    "order", [["--safety-order", '"no, never",yes'], ["--safety-order", "no, never", "--safety-order", "yes"]]
+)
+def test_an_option_with_a_comma_has_a_place_in_the_safety_order(here: Cli, order: list[str]) -> None:
+    typed = ["decide", "--question", "Ship?", "--option", "yes", "--option", "no, never", *order]
+    assert here(*typed, "--json").document["audit"]["rules"]["safety_order"] == ["o2", "o1"]
+
+
+def test_a_file_in_the_place_of_the_results_is_named(here: Cli, tmp_path: Path) -> None:
+    results = tmp_path / "project" / "results"
+    results.write_text("mine", encoding="utf-8")
+    done = here(*ASK)
+    assert (done.code, f"{results} is a file" in done.err) == (1, True)
+    assert results.read_text(encoding="utf-8") == "mine"

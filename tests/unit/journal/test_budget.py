@@ -39,7 +39,7 @@ def test_48_ready_turns_under_five_cents_are_exactly_five_calls() -> None:
     assert (len(calls), budget.spent_nano, budget.reserved_nano, budget.held_nano) == (5, 5 * CENT, 0, 0)
     assert len(refused) == 43
     assert refused[0].exit_code == 4
-    assert "$0.05 of $0.05 spent, the next item is expected to need $0.01" in str(refused[0])
+    assert "$0.05 of $0.05 spent, the next item may need up to $0.01" in str(refused[0])
 
 
 def test_zero_means_zero_and_none_means_no_cap() -> None:
@@ -176,7 +176,7 @@ def test_when_waiting_cannot_help_an_item_may_draw_on_what_another_holds() -> No
 
 
 def test_an_item_larger_than_the_cap_is_refused_at_once() -> None:
-    with pytest.raises(BudgetError, match=r"the next item is expected to need \$0\.02"):
+    with pytest.raises(BudgetError, match=r"the next item may need up to \$0\.02"):
         anyio.run(Budget(CENT).admit, 2 * CENT)
 
 
