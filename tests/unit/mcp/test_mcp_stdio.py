@@ -168,14 +168,15 @@ def test_a_cap_that_is_too_small_ends_with_the_class_of_its_error(assistant: Ass
 
 
 def test_hidden_characters_come_back_visible(assistant: Assistant) -> None:
-    options = ["tea\u202e", "\x1b[31mcoffee"]
+    options = ["tea", "coffee"]
     asked = {"question": HOSTILE, "kind": "choice", "options": options, "context": ["\u2066hidden\u2069 instruction"]}
     told = assistant.answer("ask_panel", **asked, max_spend_usd="0.5", details=True)
     trace = assistant.answer("get_trace", trace=told["trace"])
     text = json.dumps([told, trace], ensure_ascii=False)
     assert not {char for char in text if char in "\u202e\u202c\u200b\u2066\u2069\x1b"}
     assert told["details"]["question"]["text"] == "Is it \\u202eesrever\\u202c or \\u001b[2Jnot\\u200b?"
-    assert told["value"] in {"tea\\u202e", "\\u001b[31mcoffee"}
+    failed, refused = assistant.call("ask_panel", **{**asked, "options": ["tea\u202e", "coffee"]}, max_spend_usd="0.5")
+    assert (failed, "U+202E" in refused["error"]["message"]) == (True, True)
 
 
 @pytest.mark.slow
