@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 ARMS = ("E_single", "F_independent", "G_debate", "H_skeptic", "I_placebo")
 BASELINES = ("A_hedonic", "A2_adjusted_comps", "B_hierarchical", "C_boosting", "D_avm")
 """What needs no language model: the bar that a panel has to pass."""
+BOOSTED = ("C_boosting", "D_avm")
+"""Of these, what needs the extra `baselines`."""
 SINGLE, PRICED_AS = "J_single_matched", "G_debate"
 """The single agent that is given the money of an arm; differences are taken from it."""
 ASKED = "alder-01"
@@ -71,7 +73,7 @@ def demo(context: typer.Context, as_json: Json = False) -> None:
         return run_id
 
     bench = open_bench(place.project)
-    predict_baselines(bench, place.root / "results", chosen_baselines(BASELINES), split="validation", items=ids)
+    predict_baselines(bench, place.root / "results", chosen_baselines(demo_baselines()), split="validation", items=ids)
     runs = {arm: run(arm) for arm in ARMS}
     match = match_of(runs[PRICED_AS], ids, run_folder=place.run_folder)
     runs[SINGLE] = run(SINGLE, match=match)
@@ -108,6 +110,17 @@ def demo(context: typer.Context, as_json: Json = False) -> None:
         f"  how a decision was made   {voted.record['page']}",
         as_json=as_json,
     )
+
+
+def demo_baselines() -> tuple[str, ...]:
+    """Return the baselines whose libraries are installed, and say which are left out."""
+    from importlib.util import find_spec  # noqa: PLC0415 - beside its one use
+
+    if all(find_spec(name) is not None for name in ("lightgbm", "sklearn")):
+        return BASELINES
+    note(f"left out, since they need more than this installation has: {', '.join(BOOSTED)}")
+    note('  pip install "consilience[baselines]" brings them')
+    return tuple(name for name in BASELINES if name not in BOOSTED)
 
 
 @dataclass(frozen=True)

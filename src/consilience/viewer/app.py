@@ -19,7 +19,7 @@ from consilience.reports.drawings.sheet import Theme
 from consilience.viewer.guard import Access, Guard
 from consilience.viewer.pages import compare, decision, forecast, item, run, runs, turns
 from consilience.viewer.shown import page
-from consilience.viewer.study import Study
+from consilience.viewer.study import MALFORMED, Study, malformed
 
 STATIC: Final = Path(__file__).parent / "static"
 KINDS: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -68,7 +68,10 @@ class _Pages:
         """Return an endpoint that makes a page in a thread; None is a page that is not there."""
 
         async def endpoint(request: Request) -> Response:
-            made = await run_sync(make, request)
+            try:
+                made = await run_sync(make, request)
+            except MALFORMED as error:
+                raise malformed("A file behind this page", error) from error
             if made is None:
                 raise HTTPException(404)
             return made if isinstance(made, Response) else HTMLResponse(made)

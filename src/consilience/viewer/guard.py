@@ -71,7 +71,7 @@ class Guard:
         host, origin = headers.get("host", "").lower(), headers.get("origin")
         if host not in self._access.hosts:
             return PlainTextResponse("This host name is not served here.\n", status_code=400)
-        if origin is not None and origin.lower() != f"{scope['scheme']}://{host}":
+        if origin is not None and origin.lower() not in {f"http://{host}", f"https://{host}"}:  # a proxy may add TLS
             return PlainTextResponse("Requests from other pages are refused.\n", status_code=403)
         if scope["method"] not in {"GET", "HEAD"}:
             return PlainTextResponse("Pages are read only.\n", status_code=405, headers={"Allow": "GET, HEAD"})

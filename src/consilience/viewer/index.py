@@ -134,13 +134,17 @@ class JournalIndex(Mapping[str, str]):
 
     def __init__(self, folder: Path, *, only: str | None = None) -> None:
         self._needle = None if only is None else b'"item":' + canonical_json(only)
-        self.sums = Sums()
         self._folder = folder
+        self._lock = Lock()
+        self._forget()
+
+    def _forget(self) -> None:
+        self.sums = Sums()
         self._items: dict[str, array[int]] = {}
         self._texts: dict[bytes, int] = {}
         self._pending: dict[tuple[Any, ...], _Pending] = {}
         self._read: dict[int, int] = {}
-        self._lock = Lock()
+        self._files: dict[int, int] = {}
 
     def refresh(self) -> None:
         """Take in what was written since the last time; a record cut off at the end waits for its rest.
@@ -149,7 +153,16 @@ class JournalIndex(Mapping[str, str]):
             IntegrityError: A line is no record.
         """
         with self._lock:
-            for number in segments(self._folder):
+            known = {number: segment_path(self._folder, number).stat() for number in segments(self._folder)}
+            if any(
+                number not in known
+                or known[number].st_ino != inode
+                or known[number].st_size < self._read.get(number, 0)
+                for number, inode in self._files.items()
+            ):
+                self._forget()  # the run was begun anew in this folder, or its journal was cut
+            for number, told in known.items():
+                self._files[number] = told.st_ino
                 with segment_path(self._folder, number).open("rb") as lines:
                     lines.seek(self._read.get(number, 0))
                     self._take(number, lines)

@@ -15,6 +15,7 @@ from consilience.viewer.guard import LOOPBACK, Access
 from consilience.viewer.study import Study
 
 BACKLOG: Final = 128
+_HTTP: Final = 80
 SHORTEST: Final = 16
 """Characters that a token must have."""
 
@@ -56,7 +57,10 @@ def access_of(host: str, port: int, token: str | None, known_as: Sequence[str] =
             hint="Set CONSILIENCE_VIEW_TOKEN, or leave --host away: then only this machine sees the pages.",
         )
     names = {*LOOPBACK, f"[{host}]" if ":" in host else host.lower(), *map(str.lower, known_as)}
-    return Access(frozenset(f"{name}:{port}" for name in names), token)
+    answered = {f"{name}:{port}" for name in names}
+    # Browsers leave the port of a scheme away: behind a proxy with TLS the name stands alone.
+    answered |= {name for name in names if port == _HTTP} | set(map(str.lower, known_as))
+    return Access(frozenset(answered), token)
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -10,6 +10,8 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
+from jinja2 import TemplateError
+
 from consilience.errors import IntegrityError, reason
 from consilience.viewer.index import JournalIndex
 
@@ -114,6 +116,31 @@ class Study:
                 self._indexes.popitem(last=False)
         found.refresh()
         return found
+
+
+MALFORMED: Final = (
+    *(KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, OSError),
+    TemplateError,
+)
+"""What comes of reading a file that is JSON, or Parquet, of another shape than was written."""
+
+
+def malformed(what: str, error: Exception) -> IntegrityError:
+    """Return the error to raise for a file that is not of the shape that was written."""
+    return IntegrityError(
+        f"{what} is not what was written ({type(error).__name__}: {clipped(str(error))})",
+        hint="consilience verify names the file.",
+    )
+
+
+def clipped(text: str, most: int = 200) -> str:
+    """Return the beginning of a text that may be long.
+
+    Example:
+        >>> clipped("abcdef", 3)
+        'abc…'
+    """
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 def read_json(path: Path) -> Any:

@@ -9,7 +9,7 @@ import pytest
 
 from cli_cases import Cli, run_of
 from consilience.aggregation.answers import rule_names
-from consilience.cli.demo import BASELINES
+from consilience.cli.demo import BASELINES, demo_baselines
 from consilience.cli.runs import RULES
 from consilience.journal.lock import RunLock
 
@@ -321,6 +321,16 @@ def test_the_demo_prints_one_table_and_where_to_look(finished_demo: Path) -> Non
     page = finished_demo / "results" / "demo" / "report.html"
     assert str(page) in said
     assert page.stat().st_size > 5_000
+
+
+def test_a_demo_without_the_extras_leaves_out_what_needs_them(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "lightgbm" else object())
+    assert demo_baselines() == tuple(name for name in BASELINES if name not in {"C_boosting", "D_avm"})
+    assert "left out, since they need more" in capsys.readouterr().err
+    monkeypatch.undo()
+    assert demo_baselines() == BASELINES
 
 
 def test_the_data_verbs_tell_what_they_made(cli: Cli, tmp_path: Path) -> None:

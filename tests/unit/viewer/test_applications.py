@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -83,3 +84,30 @@ def test_what_is_no_decision_is_told(root: Path, viewer: Viewer, content: str) -
     assert "Traceback" not in answer.text
     assert viewer.get("/decisions").status == 200
     (folder / "decision.json").unlink()
+
+
+OPTIONS: tuple[Any, ...] = (None, 5, "x", [], {})
+COSTS: tuple[Any, ...] = ("x", [], {})
+LISTS = ("step", "votes", "steps", "heads", "minority", "flips", "review", "decided_by", "audit")
+CHANGES: list[tuple[str, Any]] = [
+    ("winner", "x"),
+    ("winner", 5),
+    *(("options", value) for value in OPTIONS),
+    *((name, 5) for name in LISTS),
+    *((name, value) for name in ("cost_usd", "full_path_usd") for value in COSTS),
+    ("audit", {"question": {"text": "no id"}}),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), CHANGES)
+def test_a_decision_of_another_shape_is_told_beside_the_others(
+    root: Path, viewer: Viewer, name: str, value: Any
+) -> None:
+    path = next(path for path in root.rglob("decision.json") if path.parent.name.startswith("_ask"))
+    whole = path.read_bytes()
+    path.write_text(json.dumps({**json.loads(whole), name: value}))
+    listed, alone = viewer.get("/decisions"), viewer.get(f"/decisions/{path.parent.name}")
+    path.write_bytes(whole)
+    assert (listed.status, alone.status) == (200, 500)
+    assert "is not what was written" in listed.text
+    assert "is not what was written" in alone.text

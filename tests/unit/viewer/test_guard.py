@@ -41,7 +41,9 @@ def test_the_names_of_loopback_are_answered(viewer: Viewer) -> None:
         assert viewer.get("/", Host=f"{host}:{viewer.port}").status == 200
 
 
-@pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1", "http://127.0.0.1:1"])
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "null", "https://127.0.0.1", "http://127.0.0.1:1", "ftp://x"]
+)
 def test_a_foreign_origin_is_refused(viewer: Viewer, origin: str) -> None:
     assert viewer.get("/", Origin=origin).status == 403
     assert viewer.get("/", Origin=f"http://127.0.0.1:{viewer.port}").status == 200
@@ -109,6 +111,15 @@ def test_beyond_loopback_a_token_is_demanded() -> None:
     with pytest.raises(ConfigError, match="5 characters"):
         access_of("0.0.0.0", 80, "short")  # noqa: S104 - refused
     assert "box.example:80" in access_of("0.0.0.0", 80, TOKEN, ["Box.example"]).hosts  # noqa: S104
+
+
+def test_behind_a_proxy_with_tls_its_name_stands_alone(root: Path) -> None:
+    access = access_of("0.0.0.0", 8770, TOKEN, ["box.example"])  # noqa: S104
+    assert {"box.example", "box.example:8770"} <= access.hosts
+    assert "localhost" not in access.hosts
+    assert "localhost" in access_of("127.0.0.1", 80, None).hosts
+    with running_viewer(study_of(root)) as viewer:
+        assert viewer.get("/", Origin=f"https://127.0.0.1:{viewer.port}").status == 200
 
 
 def test_a_taken_port_is_said() -> None:

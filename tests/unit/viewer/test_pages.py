@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -205,6 +206,66 @@ def test_damage_is_told_and_takes_no_page_down(tmp_path: Path) -> None:
         assert "cannot be shown" in viewer.get("/runs/_run").text
         (folder / "protocol.json").unlink()
         assert viewer.get("/").status == 200
+
+
+ITEMS: tuple[Any, ...] = ([1, 2], 5, {"answered": None}, {"a": "x"})
+PLANS: tuple[Any, ...] = (None, [], "x", {"items": 5}, {"models": 5})
+PARTS = ("turns", "committee", "diagnostics", "final")
+WRONG: list[tuple[str, dict[str, Any]]] = [
+    *(("manifest.json", {"items": value}) for value in ITEMS),
+    *(("manifest.json", {name: "x"}) for name in ("turns", "spent_usd", "max_spend_usd", "lost_attempts", "panel")),
+    ("manifest.json", {"turns": {"a": "b"}}),
+    *(("protocol.json", {"plan": value}) for value in PLANS),
+    *(("transcripts/item-01.json", {name: 5}) for name in PARTS),
+    *(("transcripts/item-01.json", {name: {}}) for name in PARTS),
+]
+
+
+@pytest.mark.parametrize(("name", "change"), WRONG)
+def test_a_file_of_another_shape_takes_no_other_page_down(tmp_path: Path, name: str, change: dict[str, Any]) -> None:
+    folder = recorded_run(tmp_path, "_run", *make_items(1))
+    path = folder / name
+    told = json.loads(path.read_bytes())
+    path.write_text(json.dumps({**told, **change}))
+    with running_viewer(study_of(tmp_path)) as viewer:
+        for address in ("/", "/compare"):
+            answer = viewer.get(address)
+            assert answer.status == 200, address
+            assert "_run" in answer.text or address == "/compare"
+        for address in ("/runs/_run", "/runs/_run/items/item-01", "/runs/_run/verify"):
+            answer = viewer.get(address)
+            assert answer.status in {200, 500}
+            assert "<h1" in answer.text, address
+            assert "Internal Server Error" not in answer.text
+
+
+def test_a_whole_file_of_another_shape_is_told(tmp_path: Path) -> None:
+    folder = recorded_run(tmp_path, "_run", *make_items(1))
+    with running_viewer(study_of(tmp_path)) as viewer:
+        for name in ("manifest.json", "transcripts/item-01.json", "packets/item-01.json", "protocol.json"):
+            whole = (folder / name).read_bytes()
+            for content in ("[]", "5", "null", "[" * 100_000, ""):
+                (folder / name).write_text(content)
+                assert viewer.get("/").status == 200
+                for address in ("/runs/_run", "/runs/_run/items/item-01", "/runs/_run/items/item-01/fan.svg"):
+                    assert "Internal Server Error" not in viewer.get(address).text, (name, content[:5], address)
+            (folder / name).write_bytes(whole)
+        (folder / "events-00002.jsonl").mkdir()
+        assert viewer.get("/").status == 200
+
+
+def test_a_run_that_begins_anew_in_its_folder_is_read_anew(tmp_path: Path) -> None:
+    folder = recorded_run(tmp_path, "_run", *make_items(3))
+    (folder / "manifest.json").unlink()
+    study = study_of(tmp_path)
+    assert row_of(study, folder).done == 3
+    (journal,) = folder.glob("events-*.jsonl")
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join(lines[:3]))
+    assert (row_of(study, folder).done, row_of(study, folder).state) == (0, "stopped")
+    journal.unlink()
+    journal.write_bytes(b"".join(lines))
+    assert (row_of(study, folder).done, study.index(folder).sums.records) == (3, len(lines))
 
 
 def test_lists_come_in_pages_of_fifty(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import Final
 
 from markupsafe import Markup
@@ -28,6 +29,8 @@ def compare_page(study: Study, chosen: Sequence[str]) -> str:
     ready = [row for row in rows if row.state == "finished" and row.split is not None]
     names = [row.run_id for row in ready if row.run_id in chosen]
     found, problem = (None, None) if len(names) < 2 else compared(study, names, ready)
+    pictures = () if found is None else found.exhibits.pictures
+    can_draw = find_spec("matplotlib") is not None
     tables = [] if found is None else [one for one in found.exhibits.tables if one.name in SHOWN]
     return page(
         "compare.html.jinja",
@@ -37,7 +40,8 @@ def compare_page(study: Study, chosen: Sequence[str]) -> str:
         chosen=names,
         problem=problem,
         tables=[(one.title, Markup(one.table.to_html(breaking=True))) for one in tables],  # noqa: S704 - escaped there
-        pictures=[] if found is None else [one for one in found.exhibits.pictures if one.name in DRAWN],
+        pictures=[one for one in pictures if one.name in DRAWN] if can_draw else [],
+        undrawn=bool(pictures) and not can_draw,
         notes=() if found is None else found.notes,
     )
 
@@ -60,7 +64,7 @@ def compared_picture(study: Study, chosen: Sequence[str], name: str) -> bytes | 
     found, _ = (None, None) if len(names) < 2 else compared(study, names, rows)
     pictures: Sequence[Picture] = () if found is None else found.exhibits.pictures
     picture = next((one for one in pictures if one.name == name and name in DRAWN), None)
-    if picture is None:
+    if picture is None or find_spec("matplotlib") is None:
         return None
     with _DRAWING:
         return rendered(picture)["svg"]

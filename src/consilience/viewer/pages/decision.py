@@ -3,16 +3,83 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from consilience.errors import IntegrityError
 from consilience.viewer.shown import page, paged
-from consilience.viewer.study import Study, read_json
+from consilience.viewer.study import Study, malformed, read_json
 
-_SHOWN = {
-    *("outcome", "winner", "options", "votes", "steps", "minority", "flips", "simulated", "heads", "review", "among"),
-    *("agreement_share", "decided_by", "step", "cost_usd", "full_path_usd", "needs_human"),
-}
+
+class _Said(BaseModel):
+    """A part of a decision's file, checked in what a page shows of it."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+
+class _Ballot(_Said):
+    seat: str
+    role: str
+    option: str | None
+    confidence: float | None
+    rationale: str
+    risks: list[tuple[str, bool]] = Field(strict=False)
+    why: str | None
+
+
+class _Step(_Said):
+    name: str
+    decided: bool
+    record: dict[str, Any]
+    calls: int
+    cost_usd: float | None
+
+
+class _Flip(_Said):
+    seat: str
+    before: str
+    after: str
+
+
+class _Question(_Said):
+    id: str
+    text: str
+
+
+class _Audit(_Said):
+    question: _Question
+
+
+class _Decision(_Said):
+    run_id: str
+    outcome: str
+    winner: str | None
+    needs_human: bool
+    among: list[str]
+    step: str | None
+    decided_by: str | None
+    agreement_share: str | None
+    heads: tuple[int, int] = Field(strict=False)
+    review: list[str]
+    votes: list[_Ballot]
+    steps: list[_Step]
+    minority: list[_Ballot]
+    flips: list[_Flip]
+    options: dict[str, str]
+    simulated: bool
+    cost_usd: float | None
+    full_path_usd: float | None
+    audit: _Audit
+
+    @model_validator(mode="after")
+    def _options_exist(self) -> Self:
+        named = [self.winner, *self.among, *(vote.option for vote in (*self.votes, *self.minority))]
+        named += [end for flip in self.flips for end in (flip.before, flip.after)]
+        unknown = {name for name in named if name is not None} - self.options.keys()
+        if unknown:
+            raise ValueError(f"no such option: {min(unknown)}")
+        return self
 
 
 def decisions_page(study: Study, number: int) -> str:
@@ -48,15 +115,14 @@ def decision_page(study: Study, path: Path) -> str:
 
 
 def _told(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = read_json(path)
+    found = read_json(path)
     try:
-        sound = found["run_id"] == path.parent.name and isinstance(found["audit"]["question"]["text"], str)
-        missing = _SHOWN - found.keys()
-    except (KeyError, TypeError, AttributeError):
-        sound, missing = False, _SHOWN
-    if not sound or missing:
+        sound = _Decision.model_validate(found).run_id == path.parent.name
+    except ValidationError as error:
+        raise malformed(f"{path.parent.name}/decision.json", error) from error
+    if not sound:
         raise IntegrityError(
-            f"{path.parent.name}/decision.json is no decision",
-            hint="Decide again with the same words: it is made anew.",
+            f"{path.parent.name}/decision.json is the file of another decision", hint="Remove the copy."
         )
-    return found
+    told: dict[str, Any] = found
+    return told

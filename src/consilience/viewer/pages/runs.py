@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from pydantic import BaseModel, ConfigDict
 
 from consilience.errors import IntegrityError
 from consilience.experiments.listing import FINISHED, last_line
@@ -13,11 +14,10 @@ from consilience.journal.lock import is_held
 from consilience.journal.reader import HEAD
 from consilience.models.prices import NANO
 from consilience.viewer.shown import page, paged
-from consilience.viewer.study import Study, read_json
+from consilience.viewer.study import MALFORMED, Study, malformed, read_json
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(BaseModel):
     """What the list says of a run; unknown is None.
 
     Attributes:
@@ -37,6 +37,8 @@ class Row:
         tier: Its tier of models.
         models: The models asked.
     """
+
+    model_config = ConfigDict(frozen=True, strict=True)
 
     run_id: str
     simulated: bool
@@ -73,12 +75,24 @@ def row_fragment(study: Study, folder: Path) -> str:
 
 
 def row_of(study: Study, folder: Path) -> Row:
-    """Return what the list says of a run: from its manifest where that is up to date, else from the journal."""
-    manifest, plan = _told(folder, "manifest.json"), _told(folder, "protocol.json").get("plan", {})
+    """Return what the list says of a run; of one whose files are not of the shape that was written, that."""
+    try:
+        return _row_of(study, folder)
+    except MALFORMED as error:
+        told = malformed("A file of this run", error)
+        unknown = dict.fromkeys(("arm", "committee", "split", "items", "done", "spent_usd", "cap_usd", "seed", "tier"))
+        simulated = folder.name.startswith(SIMULATED_PREFIX)
+        found: dict[str, Any] = {**unknown, "run_id": folder.name, "simulated": simulated, "failures": {}, "models": ()}
+        return Row(**found, state="damaged", integrity=told.message)
+
+
+def _row_of(study: Study, folder: Path) -> Row:
+    """Return the row of a run: from its manifest where that is up to date, else from the journal."""
+    manifest, plan = _told(folder, "manifest.json"), _told(folder, "protocol.json").get("plan") or {}
     last = last_line(folder)
     head = last[len(HEAD) :][:64].decode("latin-1") if last else None
     items = plan.get("items")
-    common = {
+    common: dict[str, Any] = {
         "run_id": folder.name,
         "simulated": folder.name.startswith(SIMULATED_PREFIX) or bool(manifest.get("simulated")),
         **{name: plan.get(name) for name in ("arm", "committee", "split", "seed", "tier")},
