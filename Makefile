@@ -7,6 +7,9 @@ READY := $(VENV)/.ready
 BOOK_VENV := .venv-docs
 BOOK_READY := $(BOOK_VENV)/.ready
 BOOK := build/book
+# So has the cluster: Ray is large, and what is checked and tested elsewhere never sees it.
+RAY_VENV := .venv-ray
+RAY_READY := $(RAY_VENV)/.ready
 # Newest first; each is tried by running it, since a launcher may stand for an interpreter that is not there.
 PYTHONS := python3.13 python3.12 python3.11 python3 python
 WORKERS ?= 2
@@ -15,7 +18,7 @@ IN_STUDY = $(BIN)/consilience --project $(STUDY)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env demo all study paper test test-slow test-browser check docs bench lock
+.PHONY: help env demo all study paper test test-slow test-browser test-ray check docs bench lock
 
 help:
 	@echo "make demo       the whole thing offline, on a synthetic town"
@@ -23,6 +26,7 @@ help:
 	@echo "make test       the fast tests and every documented example"
 	@echo "make test-slow  kill campaign, coverage studies, whole data sets"
 	@echo "make test-browser  a real browser walks through the viewer (installs Chromium from Debian's packages)"
+	@echo "make test-ray   runs on a local Ray cluster of two nodes"
 	@echo "make check      formatting, lint, types, direction of imports"
 	@echo "make docs       the book, in build/book/site"
 	@echo "make bench      all benchmarks; rewrites benchmarks/RESULTS.md"
@@ -69,6 +73,9 @@ test-browser: $(VENV)/.browser
 	  echo "make test-browser needs chromium: install Debian's package of that name." >&2; exit 1; }
 	$(BIN)/python -m pytest -m browser tests/browser
 
+test-ray: $(RAY_READY)
+	$(RAY_VENV)/bin/python -m pytest -m ray tests/cluster
+
 check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -93,7 +100,9 @@ lock:
 	$$uv pip compile --universal --python-version 3.11 --group browser --constraint requirements.lock --generate-hashes \
 	  --custom-compile-command "make lock" $(UPGRADE) --quiet -o requirements-browser.lock; \
 	$$uv pip compile --universal --python-version 3.11 --group docs --generate-hashes \
-	  --custom-compile-command "make lock" $(UPGRADE) --quiet -o requirements-docs.lock
+	  --custom-compile-command "make lock" $(UPGRADE) --quiet -o requirements-docs.lock; \
+	$$uv pip compile --universal --python-version 3.11 --group ray --constraint requirements.lock --generate-hashes \
+	  --custom-compile-command "make lock" $(UPGRADE) --quiet -o requirements-ray.lock
 
 $(READY): requirements.lock pyproject.toml
 	@set -eu; \
@@ -143,4 +152,20 @@ $(BOOK_READY): requirements-docs.lock | $(READY)
 	  install="$(BOOK_VENV)/bin/python -m pip install --quiet --disable-pip-version-check"; \
 	fi; \
 	$$install --require-hashes -r requirements-docs.lock; \
+	touch $@
+
+$(RAY_READY): requirements.lock requirements-ray.lock | $(READY)
+	@set -eu; \
+	if command -v uv >/dev/null; then \
+	  echo "Making $(RAY_VENV) with uv"; \
+	  uv venv --quiet --clear --python $(BIN)/python $(RAY_VENV); \
+	  install="uv pip install --quiet --python $(RAY_VENV)/bin/python"; \
+	else \
+	  echo "Making $(RAY_VENV) with venv and pip"; \
+	  $(BIN)/python -m venv --clear $(RAY_VENV); \
+	  install="$(RAY_VENV)/bin/python -m pip install --quiet --disable-pip-version-check"; \
+	fi; \
+	$$install --require-hashes -r requirements.lock; \
+	$$install --require-hashes -r requirements-ray.lock; \
+	$$install --no-deps --no-build-isolation -e .; \
 	touch $@

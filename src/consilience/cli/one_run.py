@@ -12,6 +12,7 @@ from consilience.cli.place import Place, titled
 from consilience.cli.planning import Asked, planned
 from consilience.cli.running import (
     carry_out,
+    casting_of,
     check_keys,
     items_of,
     items_unwritten,
@@ -24,6 +25,7 @@ from consilience.core.packet import Item
 from consilience.errors import StoppedError
 from consilience.experiments.casting import batch_vendors
 from consilience.experiments.diagnostics import told
+from consilience.experiments.engines.base import Engine, Local
 from consilience.experiments.foresight import Foresight, foresee
 from consilience.experiments.orders import Job, Orders, RunReport
 from consilience.experiments.plan import Plan
@@ -149,8 +151,23 @@ def executed(
         concurrency=asked.settings.concurrency,
         accept=accept,
         retry_failed=retry_failed,
+        engine=_engine(place, asked, plan),
     )
     return carry_out(job, orders), items
+
+
+def _engine(place: Place, asked: Asked, plan: Plan) -> Engine:
+    """Return where turns are taken.
+
+    Raises:
+        ConfigError: It is Ray, and Ray is not installed.
+    """
+    if asked.engine == "local":
+        return Local()
+    from consilience.experiments.engines.ray import RayEngine, ray_module  # noqa: PLC0415 - its package is an extra
+
+    ray_module()
+    return RayEngine(casting_of(plan, asked.settings.catalogue, root=place.root), asked.workers)
 
 
 def residual(arm: str, told_of: dict[str, Any]) -> str:

@@ -38,6 +38,8 @@ class Asked:
         caches: Simulated analysts count their tokens as if the vendor kept prefixes.
         oracle: Simulated analysts have a private signal.
         batch: They are called through the vendors' batches.
+        engine: Where turns are taken: ``local`` or ``ray``.
+        workers: Of the Ray engine; None for one per CPU of the cluster.
         wanted: Which items.
         settings: Flags, environment and file.
     """
@@ -58,6 +60,8 @@ class Asked:
     batch: bool
     wanted: Wanted
     settings: Settings
+    engine: str = "local"
+    workers: int | None = None
 
 
 def planned(place: Place, asked: Asked, items: Sequence[Item]) -> tuple[Plan, list[Item]]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 SPLIT = "validation"
 N = 24
+ENGINES = ("local", "ray")
 
 EXAMPLE = "Example: consilience run-arm --arm G_debate --rounds 2 --split validation --n 24 --seed 7 --max-spend-usd 5"
 
@@ -81,6 +82,12 @@ def run_arm(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
     seed: Annotated[int | None, typer.Option(help="Shuffling, assignment, simulated answers (default 0).")] = None,
     max_spend_usd: Annotated[str | None, typer.Option(help="Spend cap in dollars; 0 means zero.")] = None,
     concurrency: Annotated[int | None, typer.Option(min=1, help="Items in flight (default 4).")] = None,
+    engine: Annotated[
+        str, typer.Option(help="Where turns are taken: local (this process) or ray (workers on a Ray cluster).")
+    ] = "local",
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Of --engine ray (default: one per CPU of the cluster).")
+    ] = None,
     run_id: Annotated[str | None, typer.Option(help="Name of the run; by default derived from what is asked.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print bounds; write and spend nothing.")] = False,
     accept: Annotated[
@@ -101,6 +108,7 @@ def run_arm(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
 
     place = place_of(context)
     _agree(model=model, committee=committee, accept=accept or [])
+    _engine(engine, workers, batch=batch)
     if questions is not None and (n is not None or synthetic):
         raise ConfigError("--questions brings its own items", hint="Leave --n and --synthetic out, or --questions.")
     if oracle and (live or not synthetic):
@@ -125,6 +133,8 @@ def run_arm(  # noqa: PLR0913, PLR0917 - a verb's options are its parameters
         caches=cached,
         oracle=oracle,
         batch=batch,
+        engine=engine,
+        workers=workers,
         wanted=Wanted(
             split=split if questions is not None else split or SPLIT,
             n=n or N,
@@ -151,6 +161,16 @@ def _labels(text: str | None) -> Labels | None:
     if text is None or text in {"neutral", "role"}:
         return cast("Labels | None", text)
     raise ConfigError(f'--labels: unknown "{text}"', hint=nearest(text, ["neutral", "role"]))
+
+
+def _engine(engine: str, workers: int | None, *, batch: bool) -> None:
+    """Raise where what is said of the engine cannot be."""
+    if engine not in ENGINES:
+        raise ConfigError(f'--engine: unknown "{engine}"', hint=nearest(engine, ENGINES))
+    if engine == "local" and workers is not None:
+        raise ConfigError("--workers is of --engine ray", hint="Add --engine ray, or leave --workers out.")
+    if engine == "ray" and batch:
+        raise ConfigError("batches are one process's work", hint="Leave --engine ray or --batch out.")
 
 
 def _agree(*, model: str | None, committee: str | None, accept: Sequence[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,7 @@ from consilience.cli.watch import interruptible, watching
 from consilience.core.packet import Item
 from consilience.errors import DataError, PlanError
 from consilience.experiments.arms import PLAIN, treatment
-from consilience.experiments.casting import cast
+from consilience.experiments.casting import cast, variables
 from consilience.experiments.general import GENERAL
 from consilience.experiments.orders import Job, Orders, RunReport, checked_run_id
 from consilience.experiments.plan import Application, Plan, committee_models
@@ -129,9 +130,17 @@ def models_of(plan: Plan, catalogue: Catalogue, *, root: Path) -> dict[str, Mode
     Raises:
         ConfigError: A live model has no key.
     """
+    return casting_of(plan, catalogue, root=root)()
+
+
+def casting_of(plan: Plan, catalogue: Catalogue, *, root: Path) -> Callable[[], dict[str, Model]]:
+    """Return what makes the models of a plan anew wherever it is called, with the keys that this process sees."""
     reader = APPLICATIONS[plan.application].reader
     environ = keys_and_urls(root, os.environ)
-    return cast(plan.models, catalogue=catalogue, environ=environ, reader=reader, seed=plan.seed, caches=plan.caches)
+    read = {name: environ[name] for name in variables(plan.models, catalogue) if name in environ}
+    return partial(
+        cast, plan.models, catalogue=catalogue, environ=read, reader=reader, seed=plan.seed, caches=plan.caches
+    )
 
 
 def check_keys(settings: Settings, *, root: Path) -> None:

@@ -51,6 +51,13 @@ def cast(
     }
 
 
+def variables(names: Iterable[str], catalogue: Catalogue) -> frozenset[str]:
+    """Return the environment variables that `cast` may read for these models; nothing else need reach a worker."""
+    own = {None if name.startswith(SIMULATED_PREFIX) else catalogue.spec(name).key_variable for name in names}
+    vendors = {anthropic.VENDOR.key_variable, openai.VENDOR.key_variable}
+    return frozenset({*(name for name in own if name), *vendors, "ANTHROPIC_BASE_URL", "OPENAI_BASE_URL"})
+
+
 def _analyst(name: str, reader: Reader, seed: int, *, caches: bool) -> Simulated:
     """Return a simulated analyst; an oracle's signals are told to it when the run's fence tags are known."""
     return Simulated(name, reader, seed, {} if name.startswith(ORACLE_PREFIX) else None, caches)

@@ -15,6 +15,7 @@ from consilience.core.packet import Item
 from consilience.core.question import UNFIT_ID_PATTERN
 from consilience.errors import BudgetError, ConfigError, StoppedError
 from consilience.experiments.diagnostics import PanelDiagnostics
+from consilience.experiments.engines.base import Engine, Local
 from consilience.experiments.manifest import RunFacts
 from consilience.experiments.plan import Plan
 from consilience.journal.events import ToolReturned, Where
@@ -125,6 +126,7 @@ class Orders:
         paid_nano: Payment per item as recorded elsewhere, for replay.
         batched: Keys of calls that were made in batches as recorded elsewhere, for replay.
         tools: What tools gave by turn and step, as recorded elsewhere, for replay; then none is used.
+        engine: Where turns are taken; the answers are the same wherever.
     """
 
     max_spend_nano: int | None = None
@@ -135,6 +137,7 @@ class Orders:
     paid_nano: Mapping[str, int] | None = None
     batched: frozenset[str] = frozenset()
     tools: Mapping[tuple[Where, int], ToolReturned] = field(default_factory=dict)
+    engine: Engine = field(default_factory=Local)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Awaitable, Callable, Sequence
 from functools import cached_property, partial
 from typing import Any
@@ -13,8 +12,9 @@ import polars as pl
 from consilience.core.deliberation import Deliberation
 from consilience.core.packet import Item
 from consilience.errors import BudgetError, ConsilienceError, JournalError, PlanError, StoppedError
-from consilience.experiments.arms import load_budgets
+from consilience.experiments.answering import pool_of, probe, reveal
 from consilience.experiments.diagnostics import Observed, observe_item, panel_diagnostics
+from consilience.experiments.engines.base import Hands, Site
 from consilience.experiments.manifest import Money, manifest
 from consilience.experiments.matching import PROBES, Matching
 from consilience.experiments.opening import check_models, check_start, make_folder, open_protocol, write_packets
@@ -41,12 +41,11 @@ from consilience.journal.events import (
     Where,
 )
 from consilience.journal.lock import RunLock
-from consilience.journal.reader import Attempt, AttemptKey, RunState, Texts
+from consilience.journal.reader import Attempt, AttemptKey, RunState
+from consilience.journal.workers import LentTexts, Takings, take_in
 from consilience.journal.writer import JournalWriter
-from consilience.models.base import HeldModel, ProbedModel, descriptions
+from consilience.models.base import HeldModel, descriptions
 from consilience.models.batch import DISCOUNT, calls_out
-from consilience.models.pool import ModelPool
-from consilience.models.simulated import Simulated
 from consilience.protocols import Protocol, Single
 from consilience.runtime.briefing import Briefing
 from consilience.runtime.collector import seldom
@@ -68,7 +67,9 @@ async def run_arm(job: Job, shell: Shell, orders: Orders) -> RunReport:
     check_models(job, orders)
     make_folder(job.folder)
     with RunLock(job.folder), seldom():
-        return await _Run(job, open_protocol(job, shell, orders), shell, orders).carry_out()
+        frozen = open_protocol(job, shell, orders)
+        await take_in(job.folder, clock=shell.clock, files=shell.files)
+        return await _Run(job, frozen, shell, orders).carry_out()
 
 
 class _Run:
@@ -84,21 +85,21 @@ class _Run:
         self.orders = orders
         self.settings = frozen.settings()
         self.prompts = plan.prompts
-        self.state = RunState(Texts(job.folder))
+        self.state = RunState(LentTexts(job.folder))
+        self.takings = Takings()
         self.accepted = set(frozen.accepted)
         self.journal = JournalWriter(job.folder, clock=shell.clock, files=shell.files, seen=self._seen)
         self.specs = {name: job.catalogue.spec(name) for name in plan.models}
         self.prices = {name: spec.price for name, spec in self.specs.items()}
         self.budget = Budget(orders.max_spend_nano, spent_nano=self.state.spent_nano)
-        self.pool = ModelPool(
+        self.pool = pool_of(
+            plan,
             job.models,
-            prices=self.prices,
+            catalogue=job.catalogue,
             budget=self.budget,
             journal=self.journal,
-            limits=orders.limits or load_budgets().limits,
-            jitter=random.Random(plan.seed).random,  # noqa: S311 - spreads retries, guards nothing
+            limits=orders.limits,
             stop=shell.stop,
-            rates={name: spec.rates for name, spec in self.specs.items()},
         )
         if job.batch is not None:
             self.pool.open_desk(job.batch, noted=self._batch_noted)
@@ -107,12 +108,13 @@ class _Run:
             self.pool,
             self.journal,
             self.state,
-            retry_failed=orders.retry_failed,
+            retry_failed=orders.retry_failed and orders.engine.here,
             watch=self._taken,
             probes=0 if plan.match is None else PROBES,
             tools=orders.tools,
         )
         self.protocol = plan.make_protocol()
+        self.hands: Hands
         self.matching: Matching | None = None
         if plan.match is not None and isinstance(self.protocol, Single):
             self.matching = Matching(plan.match, self.protocol)
@@ -132,12 +134,13 @@ class _Run:
             self.packet_files = write_packets(self.job.folder, self.items)
             if not self._rebuilding:
                 await self._open()
-            await self._probe()
+            await probe(self.plan.models, self.job.models, self.taker)
             briefings = [self._briefing(item) for item in self.items]
-            self._reveal(briefings)
-            if self.matching is not None:
-                await self._match(self.matching, briefings)
-            await self._all(briefings, self.work)
+            reveal(self.job.models.values(), briefings)
+            async with self.orders.engine.hands(self._site()) as self.hands:
+                if self.matching is not None:
+                    await self._match(self.matching, briefings)
+                await self._all(briefings, self.work)
             if not self._rebuilding:
                 self._end()
         finally:
@@ -151,6 +154,7 @@ class _Run:
 
     def _seen(self, record: Record) -> None:
         self.state.add(record)
+        self.takings.seen(record)
         if isinstance(record.event, RunResumed):
             self.accepted.update(record.event.accepted)
 
@@ -187,21 +191,9 @@ class _Run:
         noted = self.journal.append(BatchSubmitted(provider=provider, batch_id=batch_id, calls=list(calls)))
         await self.journal.durable(noted)
 
-    async def _probe(self) -> None:
-        """Learn how models that differ by server are to be asked; the answer is recorded like any other."""
-        for sample, name in enumerate(self.plan.models):
-            model = self.job.models[name]
-            if isinstance(model, ProbedModel):
-                where = Where(kind="probe", sample=sample)
-                model.learn((await self.taker.call(model.probe_request(), where=where, role="probe")).completion)
-
-    def _reveal(self, briefings: Sequence[Briefing]) -> None:
-        """Tell oracles their signals, which no prompt holds."""
-        for model in self.job.models.values():
-            if isinstance(model, Simulated):
-                for briefing in briefings:
-                    if isinstance(briefing.item.truth, float):
-                        model.reveal(briefing.tag, briefing.item.question.id, briefing.item.truth)
+    def _site(self) -> Site:
+        folded = (self.journal, self.takings, self.state)
+        return Site(self.job, self.shell, self.orders, self.frozen, *folded, self.budget, self.pool)
 
     def _briefing(self, item: Item) -> Briefing:
         seats = self.plan.seats(item.question.id)
@@ -257,6 +249,8 @@ class _Run:
                     self.begun.add(item_id)
                     data = {"packet_sha256": item.packet.digest, "tag": briefing.tag}
                     self.journal.append(ItemStarted(data=data), Where(item_id))
+            if item_id not in self.state.items_finished or (self.orders.retry_failed and not self._rebuilding):
+                await self.hands.take(item, protocol, session.envelope)
             ended(item, session, await protocol.run(session))
         except (BudgetError, StoppedError) as error:
             if self.stopped_by is None:

@@ -186,6 +186,24 @@ class BatchSubmitted:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SegmentTaken:
+    """Records of a worker's segment follow, as far as no end of the process cut them short.
+
+    Attributes:
+        worker: Name of the worker.
+        first: Number of the first of them in its segment.
+        last: Number of the last.
+        head: Hash of the last there, which binds the whole segment up to it.
+    """
+
+    type: ClassVar[str] = "segment.taken"
+    worker: str
+    first: int
+    last: int
+    head: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class TurnAccepted:
     """A turn ended with an answer; ``key`` is that of the attempt that gave it, ``asks`` how often was asked.
 
@@ -256,6 +274,7 @@ Event: TypeAlias = (
     | AttemptLost
     | ToolReturned
     | BatchSubmitted
+    | SegmentTaken
     | TurnAccepted
     | TurnFailed
     | ProtocolNote

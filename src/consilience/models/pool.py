@@ -25,7 +25,7 @@ from consilience.models.batch import DISCOUNT, TIER, BatchDesk, BatchVendor, Not
 from consilience.models.calls import Asked, Call, Limits, Pending, Stop
 from consilience.models.prices import Price, bound_nano, cost_nano
 from consilience.models.request import Completion, Request, completion_to_json
-from consilience.models.throttle import Rates
+from consilience.models.throttle import Rates, Throttle
 from consilience.models.warmth import Warmth
 from consilience.registry import nearest
 
@@ -49,7 +49,8 @@ class ModelPool:
     Attributes:
         desk: Carries calls in batches, at half the price; without it they leave one by one.
         batched: Keys of calls that a recorded run made in batches; when it is replayed they cost half, too.
-        live_calls: Calls that left in this process.
+        throttles: The slots of every model.
+        live_calls: Calls that left in this process, or in one of its workers.
         paid_nano: What this process was charged, by item; failed tries included.
     """
 
@@ -71,7 +72,9 @@ class ModelPool:
         self._journal = journal
         self._limits = limits
         self._jitter = jitter
-        self._throttles = {name: (rates or {}).get(name, Rates()).throttle(limits.concurrency) for name in models}
+        self.throttles: dict[str, Throttle] = {
+            name: (rates or {}).get(name, Rates()).throttle(limits.concurrency) for name in models
+        }
         self._warmth = Warmth()
         self._stop = stop
         self.desk: BatchDesk | None = None
@@ -172,7 +175,7 @@ class ModelPool:
         """Make one try when slot and money are there; return outcome, charge, and when it was sent."""
         request = leaving.request
         sent = math.inf
-        throttle = self._throttles[request.model]
+        throttle = self.throttles[request.model]
         prefixes = cacheable_prefixes(request, leaving.model.min_cacheable_tokens)
         async with self._warmth.around(prefixes) as filled, throttle.slot(leaving.tokens) as heard:
 

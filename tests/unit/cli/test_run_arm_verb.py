@@ -2,8 +2,11 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import polars as pl
@@ -13,6 +16,8 @@ from cli_cases import Cli, question, run_of
 from consilience.cli import one_run
 from consilience.cli.running import carry_out
 from consilience.errors import FinalModelError, StoppedError
+from consilience.experiments.engines.base import Local
+from consilience.experiments.engines.ray import RayEngine
 from consilience.experiments.general import read_anything
 from consilience.experiments.orders import Job, Orders, RunReport
 from consilience.experiments.plan import Plan
@@ -220,15 +225,58 @@ def test_a_chosen_id_is_marked_simulated_and_the_user_is_told(cli: Cli, tmp_path
         (("--n", "3"), "--questions"),
         (("--max-spend-usd", "lots"), "lots"),
         (("--rounds", "2"), "has no rounds"),
+        (("--engine", "rai"), 'Did you mean "ray"'),
+        (("--workers", "2"), "--engine ray"),
+        (("--engine", "ray", "--batch"), "one process's work"),
+        (("--engine", "ray"), 'pip install "consilience[ray]"'),
     ],
 )
 def test_wrong_choices_are_usage_errors(
-    extra: tuple[str, ...], named: str, cli: Cli, tmp_path: Path, questions: Path
+    extra: tuple[str, ...],
+    named: str,
+    cli: Cli,
+    tmp_path: Path,
+    questions: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)  # as where the extra is not installed
     done = cli("run-arm", "--arm", "E_single", "--questions", questions, *extra, "--project", tmp_path)
     assert done.code == 2
     assert named in done.err
     assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize(("extra", "workers"), [((), None), (("--workers", 3), 3)])
+def test_the_engine_is_given_workers_and_what_makes_their_models(
+    extra: tuple[Any, ...],
+    workers: int | None,
+    cli: Cli,
+    tmp_path: Path,
+    questions: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given: list[Orders] = []
+
+    def local(job: Job, orders: Orders) -> RunReport:
+        given.append(orders)
+        return carry_out(job, replace(orders, engine=Local()))
+
+    monkeypatch.setitem(sys.modules, "ray", ModuleType("ray"))
+    monkeypatch.setenv("OPENAI_API_KEY", "a key")
+    monkeypatch.setenv("SOMETHING_ELSE", "of no concern to a worker")
+    monkeypatch.setattr(one_run, "carry_out", local)
+    command = ("run-arm", "--arm", "E_single", "--questions", questions, "--project", tmp_path)
+    assert cli(*command, "--engine", "ray", *extra).code == 0
+    engine = given[0].engine
+    assert isinstance(engine, RayEngine)
+    assert (engine.workers, engine.here) == (workers, False)
+    assert isinstance(engine.models, partial)
+    assert "SOMETHING_ELSE" not in engine.models.keywords["environ"]
+    assert engine.models.keywords["environ"]["OPENAI_API_KEY"] == "a key"
+    assert all(isinstance(model, Simulated) for model in engine.models().values())
+    again = cli(*command, "--engine", "local")
+    assert "0 calls;" in again.out
+    assert isinstance(given[1].engine, Local)
 
 
 def test_one_model_takes_all_seats(cli: Cli, tmp_path: Path, questions: Path) -> None:
