@@ -168,6 +168,7 @@ def test_a_killed_worker_costs_no_answer_twice(cluster: Any, running: FakeServer
 
 
 def run_arm(project: Path, address: str, *flags: str) -> dict[str, Any]:
+    project.mkdir(exist_ok=True)
     done = subprocess.run(
         [sys.executable, "-m", "consilience", "--project", str(project), "run-arm", *DEBATED, *flags],
         env={**os.environ, "RAY_ADDRESS": address},

@@ -6,10 +6,10 @@ Only this module knows Ray. The coordinator is the process of the command itself
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from consilience.errors import ConfigError, PlanError
 from consilience.experiments.engines.asks import Ask, Brief, LostHandError, Problem, Word
@@ -17,6 +17,9 @@ from consilience.experiments.engines.base import Hands, Site
 from consilience.experiments.engines.crew import crew
 from consilience.experiments.engines.hand import Hand
 from consilience.models.base import Model
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 def ray_module() -> Any:
@@ -43,6 +46,42 @@ def joined(ray: Any) -> bool:
         return False
     ray.init(include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     return True
+
+
+def spread(work: Callable[[T], R], parts: Iterable[T]) -> list[R]:
+    """Return what a function gives for each part, in order, as tasks on the cluster; one CPU each.
+
+    As many parts are handed out as the cluster has CPUs, and the next when one is done, so that only those are held.
+
+    Args:
+        work: A function that every node can import.
+        parts: What it is given, such as `consilience.valuation.partitions.parts_of` makes.
+
+    Raises:
+        ConfigError: Ray is not installed.
+    """
+    ray = ray_module()
+    ours = joined(ray)
+    try:
+        task = ray.remote(num_cpus=1)(work)
+        at_once = max(1, int(ray.cluster_resources().get("CPU", 1)))
+        out: dict[Any, int] = {}
+        found: dict[int, R] = {}
+
+        def wait() -> None:
+            done, _ = ray.wait([*out], num_returns=1)
+            found[out.pop(done[0])] = ray.get(done[0])
+
+        for number, part in enumerate(parts):
+            while len(out) >= at_once:
+                wait()
+            out[task.remote(part)] = number
+        while out:
+            wait()
+    finally:
+        if ours:
+            ray.shutdown()
+    return [found[number] for number in range(len(found))]
 
 
 @dataclass(frozen=True)
