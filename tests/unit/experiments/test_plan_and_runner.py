@@ -149,11 +149,10 @@ def test_an_error_of_ours_is_recorded_raised_and_stops_what_follows(tmp_path: Pa
 
 def test_results_that_cannot_be_written_are_said(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    run.mkdir()
-    (run / "transcripts").write_text("in the way")
+    (run / "predictions.parquet").mkdir(parents=True)  # in the way
     with pytest.raises(DataError, match="cannot be written"):
         carry_out(run, PLAN, ITEMS, panel())
-    (run / "transcripts").unlink()
+    (run / "predictions.parquet").rmdir()
     again = carry_out(run, PLAN, ITEMS, panel())
     assert again.stopped_by is None
     assert len(events_of(run, RunFinished)) == 1
