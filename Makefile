@@ -10,6 +10,9 @@ BOOK := build/book
 # So has the cluster: Ray is large, and what is checked and tested elsewhere never sees it.
 RAY_VENV := .venv-ray
 RAY_READY := $(RAY_VENV)/.ready
+# So has the fuzzer, which only `make test-faults` makes; where it cannot be installed that part is skipped and said.
+FUZZ_VENV := .venv-fuzz
+FUZZ_READY := $(FUZZ_VENV)/.ready
 # Newest first; each is tried by running it, since a launcher may stand for an interpreter that is not there.
 PYTHONS := python3.13 python3.12 python3.11 python3 python
 WORKERS ?= 2
@@ -18,13 +21,14 @@ IN_STUDY = $(BIN)/consilience --project $(STUDY)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env demo all study paper test test-slow test-browser test-ray check docs bench lock
+.PHONY: help env demo all study paper test test-slow test-faults test-browser test-ray check docs bench lock
 
 help:
 	@echo "make demo       the whole thing offline, on a synthetic town"
 	@echo "make all        tests, then a simulated study from raw sales to the paper, in $(STUDY)"
 	@echo "make test       the fast tests and every documented example"
 	@echo "make test-slow  kill campaign, coverage studies, whole data sets"
+	@echo "make test-faults  the campaigns of faults and of hostile input; rewrites docs/campaigns"
 	@echo "make test-browser  a real browser walks through the viewer (installs Chromium from Debian's packages)"
 	@echo "make test-ray   runs on a local Ray cluster of two nodes"
 	@echo "make check      formatting, lint, types, direction of imports"
@@ -67,6 +71,10 @@ test-slow: $(READY)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m slow tests
 	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile tests/properties
 
+test-faults: $(READY)
+	-$(MAKE) $(FUZZ_READY)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist load -m "faults or not (faults or slow or browser)" --tables docs/campaigns tests/faults
+
 # The one suite that needs a program of the system: Chromium, from Debian's packages, where it is not there yet.
 test-browser: $(VENV)/.browser
 	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } || { \
@@ -102,7 +110,9 @@ lock:
 	$$uv pip compile --universal --python-version 3.11 --group docs --generate-hashes \
 	  --custom-compile-command "make lock" $(UPGRADE) --quiet -o requirements-docs.lock; \
 	$$uv pip compile --universal --python-version 3.11 --group ray --constraint requirements.lock --generate-hashes \
-	  --custom-compile-command "make lock" $(UPGRADE) --quiet -o requirements-ray.lock
+	  --custom-compile-command "make lock" $(UPGRADE) --quiet -o requirements-ray.lock; \
+	$$uv pip compile --universal --python-version 3.11 --group fuzz --constraint requirements.lock --generate-hashes \
+	  --custom-compile-command "make lock" $(UPGRADE) --quiet -o requirements-fuzz.lock
 
 $(READY): requirements.lock pyproject.toml
 	@set -eu; \
@@ -167,5 +177,17 @@ $(RAY_READY): requirements.lock requirements-ray.lock | $(READY)
 	fi; \
 	$$install --require-hashes -r requirements.lock; \
 	$$install --require-hashes -r requirements-ray.lock; \
+$(FUZZ_READY): requirements-fuzz.lock requirements.lock | $(READY)
+	@set -eu; \
+	if command -v uv >/dev/null; then \
+	  echo "Making $(FUZZ_VENV) with uv"; \
+	  uv venv --quiet --clear --python $(BIN)/python $(FUZZ_VENV); \
+	  install="uv pip install --quiet --python $(FUZZ_VENV)/bin/python"; \
+	else \
+	  echo "Making $(FUZZ_VENV) with venv and pip"; \
+	  $(BIN)/python -m venv --clear $(FUZZ_VENV); \
+	  install="$(FUZZ_VENV)/bin/python -m pip install --quiet --disable-pip-version-check"; \
+	fi; \
+	$$install --require-hashes -r requirements.lock -r requirements-fuzz.lock; \
 	$$install --no-deps --no-build-isolation -e .; \
 	touch $@

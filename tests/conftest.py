@@ -10,6 +10,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from campaign_table import pytest_addoption, pytest_configure
+
+__all__ = ["pytest_addoption", "pytest_configure"]
+
 ROOT = Path(__file__).resolve().parents[1]
 
 # A machine under load makes a property slow, not false: no deadlines.

@@ -198,8 +198,12 @@ def seat_number(request: Request) -> int:
 
 def speak(request: Request) -> str:
     """Answer any turn of any kind as a member that differs from the others and moves in revisions."""
-    prompt = read(request)
-    seat = seat_number(request)
+    return say_to(read(request))
+
+
+def say_to(prompt: ParsedPrompt) -> str:
+    """Answer a prompt as `speak` does."""
+    seat = int(str(prompt.seat).removeprefix("analyst_"))
     if prompt.task.startswith("self_critique"):
         return reply(critiques=[_critique(str(prompt.seat), seat)])
     if prompt.task.startswith("critique"):

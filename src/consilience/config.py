@@ -6,6 +6,7 @@ a tag or an over-long file is always refused.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -21,6 +22,10 @@ M = TypeVar("M", bound=BaseModel)
 
 MAX_BYTES = 1_000_000
 MAX_ALIASES = 100
+MAX_VALUES = 10_000
+MAX_NESTED = 100
+# The scanner looks ahead for every bracket that is open on a line: its time is quadratic in their number.
+_NESTED = re.compile(r"(?:[\[{][^\[\]{}\n]{0,8}){100}[\[{]")
 
 
 def package_text(relative: str) -> str:
@@ -64,21 +69,44 @@ def parse_yaml(text: str, *, where: str) -> Any:
     """Return the value of a YAML 1.2 text (``no`` and ``on`` are words, not booleans).
 
     Raises:
-        ConfigError: Bad syntax, duplicate keys, tags, or more than 100 aliases.
+        ConfigError: Bad syntax, duplicate keys, tags, more than 100 aliases, or more values or deeper nesting than
+            anybody writes by hand.
 
     Example:
         >>> parse_yaml("a: [1, no]", where="example")
         {'a': [1, 'no']}
     """
-    from ruamel.yaml import YAML  # noqa: PLC0415 - heavy, only where a file is read
-    from ruamel.yaml.error import YAMLError  # noqa: PLC0415 - the same
+    from ruamel.yaml.error import YAMLError  # noqa: PLC0415 - heavy, only where a file is read
 
     if text.count("*") > MAX_ALIASES and text.count("&") > 1:
         raise ConfigError(f"{where} uses more than {MAX_ALIASES} YAML aliases", hint="Write the values out.")
+    if _NESTED.search(text):
+        raise ConfigError(f"{where} is nested more than {MAX_NESTED} levels deep", hint="Write it flatter.")
     try:
-        return YAML(typ="safe", pure=True).load(text)
+        return _loader(where).load(text)
     except (YAMLError, ValueError, RecursionError) as error:
         raise ConfigError(f"{where} is not valid YAML: {reason(error)}", hint="Mend the line named.") from error
+
+
+def _loader(where: str) -> Any:
+    """Return a YAML loader that gives up on texts which would keep it busy for long."""
+    from ruamel.yaml import YAML  # noqa: PLC0415 - heavy, only where a file is read
+    from ruamel.yaml.composer import Composer  # noqa: PLC0415 - the same
+
+    class Bounded(Composer):
+        """A composer of at most so many values."""
+
+        values = 0
+
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            self.values += 1
+            if self.values > MAX_VALUES:
+                raise ConfigError(f"{where} holds more than {MAX_VALUES:,} values", hint="Split the file.")
+            return super().compose_node(parent, index)
+
+    loader = YAML(typ="safe", pure=True)
+    loader.Composer = Bounded
+    return loader
 
 
 def validate(value: Any, model: type[M], *, where: str) -> M:

@@ -114,3 +114,28 @@ def test_file_names_are_unique() -> None:
     """The tests are no package, so two files of one name would hide each other; pytest tells fixtures' files apart."""
     counted = Counter(source.path.name for source in suite() if source.path.name != "conftest.py")
     assert [name for name, times in counted.items() if times > 1] == []
+
+
+def test_what_the_default_suite_leaves_to_a_campaign_it_proves_elsewhere() -> None:
+    tests = {node.name for source in suite() for node in functions(source) if node.name.startswith("test_")}
+    cases = [case for source in suite() for case in declared_cases(source)]
+    assert len(cases) > 20
+    assert [named for named in cases if named not in tests] == []
+
+
+def declared_cases(source: Source) -> Iterator[str]:
+    """Yield the tests that the cases of a campaign name, written out or by a constant of the file."""
+    if source.path.parent.name != "campaigns":
+        return
+    known = {
+        target.id: node.value.value
+        for node in source.tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for call, name in called(source.tree):
+        for keyword in call.keywords:
+            if name == "Case" and keyword.arg == "by":
+                value = keyword.value
+                yield str(value.value if isinstance(value, ast.Constant) else known[dotted(value)])

@@ -251,11 +251,22 @@ def test_every_later_call_says_what_failed(tmp_path: Path) -> None:
     assert sum("write" in name for name, _ in disk.log) == 1
 
 
+def test_a_disk_that_refuses_at_closing_is_said_and_hides_no_earlier_failure(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / name).mkdir()
+    disk = Disk(lambda _count, name: errno.EDQUOT if name == "close" else None)
+    with pytest.raises(JournalError, match=r"cannot be closed.*injected"):
+        anyio.run(lambda: run_turns(tmp_path / "a", disk, [], turns=1, size=2**20))
+    assert fold(tmp_path / "a").attempts
+    disk = Disk(lambda _count, name: errno.EIO if name in {"fsync", "close"} else None)
+    assert anyio.run(lambda: run_turns(tmp_path / "b", disk, [], turns=1, size=2**20)) == 1
+
+
 def test_a_disk_that_refuses_at_opening_is_said(tmp_path: Path) -> None:
     anyio.run(lambda: run_turns(tmp_path, RealFiles(), [], turns=1, size=2**20))
     path = tmp_path / "events-00001.jsonl"
     path.write_bytes(path.read_bytes()[:-1])
-    for operation in ("open_append", "write", "fsync", "fsync_dir", "truncate"):
+    for operation in ("open_append", "write", "fsync", "fsync_dir", "truncate", "close"):
         disk = Disk(lambda _count, name, operation=operation: errno.EROFS if name == operation else None)  # type: ignore[misc]
         with pytest.raises(JournalError, match=r"cannot be opened for writing.*injected"):
             JournalWriter(tmp_path, clock=now, files=disk)

@@ -284,9 +284,11 @@ def test_a_changed_protocol_file_is_noticed(tmp_path: Path) -> None:
     run = tmp_path / "run"
     stopped_run(run)
     path = run / "protocol.json"
-    path.write_text(path.read_text().replace('"run_secret":"a secret"', '"run_secret":"another"'))
-    with pytest.raises(IntegrityError, match=r"with another protocol\.json"):
-        carry_out(run, PLAN, ITEMS, panel())
+    written = path.read_text()
+    for old, new in (('"run_secret":"a secret"', '"run_secret":"another"'), ('"arm":"test"', '"arm":"tesu"')):
+        path.write_text(written.replace(old, new))
+        with pytest.raises(IntegrityError, match=r"with another protocol\.json"):
+            carry_out(run, PLAN, ITEMS, panel())
     path.unlink()
     with pytest.raises(IntegrityError, match=r"protocol\.json cannot be read"):
         carry_out(run, PLAN, ITEMS, panel())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -71,3 +72,25 @@ def test_a_reason_has_no_path_no_link_and_one_line(tmp_path: Path) -> None:
     assert "pydantic" not in reason(invalid.value)
     assert reason(ValueError("first\nsecond")) == "first"
     assert reason(ValueError()) == "ValueError"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[" * 2_000, "nested more than 100 levels deep"),
+        ('{"a":' * 2_000, "nested more than 100 levels deep"),
+        ("[" + "a," * 400_000 + "]", "more than 10,000 values"),
+        ("".join(f"k{number}: 1\n" for number in range(50_000)), "more than 10,000 values"),
+    ],
+    ids=["brackets", "mappings", "list", "keys"],
+)
+def test_yaml_that_would_keep_the_reader_busy_is_refused_soon(text: str, said: str) -> None:
+    started = time.process_time()
+    with pytest.raises(ConfigError, match=said):
+        parse_yaml(text, where="a.yaml")
+    assert time.process_time() - started < 1.5  # it took 2 to 13 s
+
+
+def test_yaml_of_many_values_and_some_levels_is_read() -> None:
+    assert len(parse_yaml("".join(f"k{number}: 1\n" for number in range(5_000)), where="a.yaml")) == 5_000
+    assert parse_yaml("[" * 60 + "]" * 60, where="a.yaml")

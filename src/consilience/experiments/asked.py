@@ -27,6 +27,7 @@ KIND_OF: Final[dict[type[Answer], Kind]] = {
 }
 DOCUMENTS: Final = "D"
 MAX_QUESTION_BYTES: Final = 20_000
+MAX_OPTIONS_BYTES: Final = 100_000
 MAX_DOCUMENT_BYTES: Final = 200_000
 MAX_CONTEXT_BYTES: Final = 500_000
 """Every member reads all documents in every turn."""
@@ -168,12 +169,28 @@ def _options(asked: Asked, kind: Kind) -> tuple[Option, ...]:
     ids = list(asked.ids) or [f"o{number}" for number in range(1, len(labels) + 1)]
     if len(ids) != len(labels):
         raise ConfigError(f"{len(ids)} ids of {len(labels)} options", hint="Give every option an id, or none.")
+    _short_enough([f"{label}{text}" for label, text in zip(labels, told, strict=True)])
     try:
         return tuple(
             Option(id=name, label=label, description=text) for name, label, text in zip(ids, labels, told, strict=True)
         )
     except ValidationError as error:
         raise ConfigError(f"an option cannot be shown: {reason(error)}", hint="Write it as plain text.") from error
+
+
+def _short_enough(options: Sequence[str]) -> None:
+    """Raise where options with their descriptions are longer than a member should read in every turn.
+
+    Raises:
+        ConfigError: With the number of the longest.
+    """
+    sizes = [len(option.encode("utf-8", "surrogatepass")) for option in options]
+    if sum(sizes) > MAX_OPTIONS_BYTES:
+        raise ConfigError(
+            f"the options have {sum(sizes):,} bytes together, {max(sizes):,} of them in option "
+            f"{1 + sizes.index(max(sizes))}; at most {MAX_OPTIONS_BYTES:,} are allowed",
+            hint="Give long texts as context.",
+        )
 
 
 def _told_apart(labels: Sequence[str]) -> None:

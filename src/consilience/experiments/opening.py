@@ -15,6 +15,7 @@ from consilience.experiments.questions import question_line
 from consilience.experiments.storage import write_json
 from consilience.journal.events import RunStarted
 from consilience.journal.files import segment_path, segments
+from consilience.journal.reader import Scan
 from consilience.registry import nearest
 
 AFTER_THE_RECORD: Final = ("manifest.json", "predictions.parquet", "transcripts", "traces")
@@ -60,14 +61,17 @@ def open_protocol(job: Job, shell: Shell, orders: Orders) -> Frozen:
 
     Raises:
         ResumeMismatchError: The folder holds a run that asked something else.
-        IntegrityError: The recorded protocol cannot be read, or the journal of a run that had begun is gone.
+        IntegrityError: The recorded protocol cannot be read or is not the one that the journal was begun with, or the
+            journal of a run that had begun is gone.
     """
     check_record(job.folder)
     now = protocol_of(job.plan, job.models, catalogue=job.catalogue, run_secret=shell.run_secret)
     if not segments(job.folder):
         freeze(job.folder, now)
         return now
-    return compare(read_frozen(job.folder), now, accept=orders.accept)
+    recorded = read_frozen(job.folder)
+    _check_start(job, recorded)  # first: what differs from a damaged record says nothing about the user's settings
+    return compare(recorded, now, accept=orders.accept)
 
 
 def check_record(folder: Path) -> None:
@@ -107,13 +111,10 @@ def _first_line(path: Path) -> bytes:
         return lines.readline()
 
 
-def check_start(started: RunStarted | None, *, job: Job, frozen: Frozen) -> None:
-    """Raise where the journal in the folder was begun as another run.
-
-    Raises:
-        IntegrityError: Run id or protocol differ.
-    """
-    if started is not None and (started.run_id, started.protocol_sha256) != (job.run_id, frozen.sha256):
+def _check_start(job: Job, frozen: Frozen) -> None:
+    first = next(iter(Scan(job.folder)), None)
+    started = None if first is None else first.event
+    if isinstance(started, RunStarted) and (started.run_id, started.protocol_sha256) != (job.run_id, frozen.sha256):
         raise IntegrityError(
             f"the journal in {job.folder} was started as run {started.run_id} with another protocol.json",
             hint="Restore protocol.json from a copy of the run, or use the run's own id.",

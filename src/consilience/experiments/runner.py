@@ -17,7 +17,7 @@ from consilience.experiments.diagnostics import Observed, observe_item, panel_di
 from consilience.experiments.engines.base import Hands, Site
 from consilience.experiments.manifest import Money, manifest
 from consilience.experiments.matching import PROBES, Matching
-from consilience.experiments.opening import check_models, check_start, make_folder, open_protocol, write_packets
+from consilience.experiments.opening import check_models, make_folder, open_protocol, write_packets
 from consilience.experiments.orders import Job, Orders, Progress, RunReport, Shell
 from consilience.experiments.plan import SEALED, exposure
 from consilience.experiments.predictions import write_predictions
@@ -130,7 +130,6 @@ class _Run:
     async def carry_out(self) -> RunReport:
         try:
             lost = self._lost()
-            check_start(self.state.started, job=self.job, frozen=self.frozen)
             self.packet_files = write_packets(self.job.folder, self.items)
             if not self._rebuilding:
                 await self._open()

@@ -26,6 +26,8 @@ from consilience.fakes.speaking import Speaker, vendor_of
 from consilience.fakes.uploads import read_upload
 
 JSON = "application/json"
+TRICKLE_S = 0.05
+"""Seconds between two bytes of an answer that trickles."""
 JSON_LINES = "application/x-jsonl"
 REQUEST_ID = {"anthropic": "request-id", "openai": "x-request-id"}
 Handler = Callable[["Exchange"], Awaitable[Response]]
@@ -40,6 +42,31 @@ class HalfBody(Response):
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         half = bytes(self.body)[: len(self.body) // 2]
         await send({"type": "http.response.body", "body": half, "more_body": True})
+
+
+class Trickle(Response):
+    """A response whose body comes byte by byte until the other side gives up."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the headers, and a byte at a time."""
+        del scope
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        gone = anyio.Event()
+
+        async def watch() -> None:
+            while (await receive())["type"] != "http.disconnect":
+                continue
+            gone.set()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(watch)
+            for byte in bytes(self.body):
+                if gone.is_set():
+                    break
+                await send({"type": "http.response.body", "body": bytes([byte]), "more_body": True})
+                with anyio.move_on_after(TRICKLE_S):
+                    await gone.wait()
+            group.cancel_scope.cancel()
 
 
 class Exchange:
@@ -136,6 +163,8 @@ class Fake:
         exchange.hit.usage = body.get("usage")
         if fault is not None and fault.kind == "broken_body":
             return Response(json.dumps(body).encode("ascii")[:-1], media_type=JSON)
+        if fault is not None and fault.kind == "trickle":
+            return Trickle(json.dumps(body).encode("ascii"), media_type=JSON)
         return _json(body, whole=fault is None or fault.kind != "drop")
 
     def _fault(self, hit: Hit) -> Fault | None:

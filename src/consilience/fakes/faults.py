@@ -16,6 +16,7 @@ FaultKind = Literal[
     "context_exceeded",
     "schema_refused",
     "hang",
+    "trickle",
     "drop",
     "error_body",
     "broken_body",
@@ -42,9 +43,10 @@ class Fault:
 
     Attributes:
         kind: ``status`` an error of `status`; ``quota`` a 429 that no waiting heals; ``context_exceeded`` and
-            ``schema_refused`` a 400; ``hang`` no answer until the connection closes; ``drop`` the connection closes
-            after half the body; ``error_body`` HTTP 200 whose body is an error; ``broken_body`` HTTP 200 whose body is
-            a JSON text that breaks off. The others change the reply:
+            ``schema_refused`` a 400; ``hang`` no answer until the connection closes; ``trickle`` the body comes
+            byte by byte, so slowly that nobody waits for its end; ``drop`` the connection closes after half the body;
+            ``error_body`` HTTP 200 whose body is an error; ``broken_body`` HTTP 200 whose body is a JSON text that
+            breaks off. The others change the reply:
             ``truncated``, ``refusal``, ``context_stop``, ``content_filter`` and ``failed`` how it ends;
             ``other_model``, ``usage_missing``, ``usage_none`` what is said about it; ``out_of_range``, ``surrogate``
             (a lone surrogate in the text), ``surrogate_escape`` (its escape in the text's JSON), ``empty`` (reasoning

@@ -30,6 +30,8 @@ __all__ = [
 MOST_OUTCOMES = 10_000
 """Values of a discrete question within its range, and steps of a grid."""
 LONGEST_ID = 117
+LONGEST_TEXT = 100_000
+"""Letters of each text of a question, which every agent reads in every step."""
 """With a dot and a date behind it, an id is as long as an item's id may be."""
 
 Refusal = Literal["cutoff_after_resolution", "outcome_known", "outcome_undated"]
@@ -116,10 +118,10 @@ class ForecastQuestion(Strict):
         ('68862de4f4eeae57', '2025-02-20T00:00:00+00:00', None)
     """
 
-    text: str = Field(min_length=1)
+    text: str = Field(min_length=1, max_length=LONGEST_TEXT)
     id: str = Field(default_factory=_id_of, pattern=ID_PATTERN, max_length=LONGEST_ID)
-    description: str = ""
-    resolution_criteria: str = ""
+    description: str = Field(default="", max_length=LONGEST_TEXT)
+    resolution_criteria: str = Field(default="", max_length=LONGEST_TEXT)
     kind: QuestionKind
     options: tuple[Option, ...] = ()
     unit: str | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -208,7 +209,7 @@ class JournalWriter:
         """Write and sync what is buffered and close the file; a journal that failed is only closed.
 
         Raises:
-            JournalError: The disk refused this last flush.
+            JournalError: The disk refused this last flush, or to close the file.
         """
         with anyio.CancelScope(shield=True):
             try:
@@ -218,9 +219,18 @@ class JournalWriter:
                 if self._flushing is not None:
                     await self._flushing.done.wait()
                 if self._handle is not None:
-                    self._files.close(self._handle)
-                    self._handle = None
+                    handle, self._handle = self._handle, None
+                    self._release(handle)
                 self._failure = self._failure or "the journal is closed"
+
+    def _release(self, handle: int) -> None:
+        """Give a file back; network disks tell of a failed write only now, unless another failure is told already."""
+        try:
+            self._files.close(handle)
+        except OSError as error:
+            if self._failure is None:
+                self._failure = f"the journal in {self._folder} cannot be closed: {reason(error)}"
+                self._alive()
 
     def _alive(self) -> None:
         if self._failure is not None:
@@ -298,7 +308,8 @@ class JournalWriter:
             self._files.fsync(self._handle)
         except OSError as error:
             if self._handle is not None:
-                self._files.close(self._handle)
+                with suppress(OSError):  # what failed first is told
+                    self._files.close(self._handle)
             raise JournalError(
                 f"the journal in {self._folder} cannot be opened for writing: {reason(error)}",
                 hint="Mend the cause (free space, permissions) and run the command again.",

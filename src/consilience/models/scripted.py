@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
+import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +20,36 @@ def prompt_text(request: Request) -> str:
     """Return all text a model reads, system first."""
     blocks = [*request.system, *(block for message in request.messages for block in message.blocks)]
     return "\n".join(block.text for block in blocks)
+
+
+_UNSEEN = re.compile(
+    "[\\u00ad\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufe00-\\ufe0f\\ufeff\\U000e0000-\\U000e007f]"
+)
+_LOOK_ALIKES = str.maketrans(dict.fromkeys("‹〈〈❬❮⟨˂ᐸ", "<") | dict.fromkeys("›〉〉❭❯⟩˃ᐳ", ">") | {"а": "a", "‑": "-"})
+_GULLIBLY_FENCED = re.compile(r"<\s*data\s*-\s*([0-9a-f]{16})[^>\n]*>.*?<\s*/\s*data\s*-\s*\1\s*>", re.DOTALL)
+
+
+def outside_fences(text: str) -> str:
+    r"""Return what a gullible model takes for instructions: all that stands outside of fences.
+
+    It takes whatever looks like the end of a fence for one, in any case, spacing, width or script, and reads what comes
+    next as said to it. Fence tags are left out, since they differ from item to item.
+
+    Example:
+        >>> outside_fences("Vote.\n<data-0123456789abcdef view>\n1\n</ DATA-0123456789ABCDEF >\nObey.")
+        'vote.\n\nobey.'
+    """
+    seen = _UNSEEN.sub("", unicodedata.normalize("NFKC", text).translate(_LOOK_ALIKES)).casefold()
+    return re.sub(r"\b[0-9a-f]{16}\b", "", _GULLIBLY_FENCED.sub("", seen))
+
+
+def obedience(request: Request) -> int:
+    """Return a number that follows from every letter that stands outside of fences, and from nothing else.
+
+    A model that answers by it is the most obedient victim there is: it does something else whenever anything at all
+    escapes from a fence, in whatever language.
+    """
+    return int.from_bytes(hashlib.sha256(outside_fences(prompt_text(request)).encode("utf-8", "replace")).digest()[:6])
 
 
 def counted(request: Request, text: str) -> Usage:

@@ -68,6 +68,7 @@ MONTH_ONLY = "month_only"
 AREAS = ("floor_area_m2", "land_area_m2")
 
 MOST_PRICE = 1e15
+LONGEST_TEXT = 2_000
 """No home in any currency costs more; a price above it is a mistake in the source."""
 
 LINE, ROW = "(line)", "(row)"
@@ -216,7 +217,8 @@ def validate(frame: pl.DataFrame, *, names: Mapping[str, str] | None = None) -> 
     Raises:
         DataError: A column is unknown (the nearest valid one is named), missing or of another type; a required value
             is null; a ``tx_id`` occurs twice or cannot be an item id; a price is not finite, positive and at most
-            `MOST_PRICE`; another number is not finite; an area is not positive. Place and column are named as the
+            `MOST_PRICE`; another number is not finite; a text is longer than
+            `LONGEST_TEXT`; an area is not positive. Place and column are named as the
             source has them.
 
     Example:
@@ -263,6 +265,9 @@ def _check_values(frame: pl.DataFrame, names: Mapping[str, str]) -> None:
     unpriced = price.is_finite().not_() | (price <= 0) | (price > MOST_PRICE)
     refuse("price", unpriced, "is not a price", f"It must be above 0 and at most {MOST_PRICE:,.0f}.")
     for name, dtype in ANALYTIC.items():
+        if dtype == pl.String:
+            long = pl.col(name).str.len_bytes() > LONGEST_TEXT
+            refuse(name, long, "is too long", f"A text of a sale has at most {LONGEST_TEXT:,} bytes.")
         if dtype == pl.Float64:
             refuse(name, pl.col(name).is_finite().not_(), "is not finite", "Unknown is null, never NaN.")
     for name in AREAS:

@@ -170,6 +170,11 @@ def test_a_generalist_alone_may_abstain(tmp_path: Path, monkeypatch: pytest.Monk
     assert alone.agreement_share == 1
 
 
+def test_options_of_any_length_are_no_options(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"100,004 bytes together, 100,001 of them in option 2"):
+        put(tmp_path, options=["tea", "x" * 100_001])
+
+
 PAYLOADS = json.loads((Path(__file__).resolve().parents[2] / "golden" / "payloads.json").read_text(encoding="utf-8"))
 
 

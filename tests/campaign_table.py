@@ -1,0 +1,143 @@
+"""The tables of the campaigns, written by the run itself from what its tests reported, failed and skipped ones too."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TITLES = {
+    "faults": (
+        "Faults",
+        "What was done to runs on purpose. After every try: no answered call lost, none made twice, the cap held.",
+    ),
+    "hostile": (
+        "Hostile input",
+        "What was put where outsiders can write. After every try: the same ballots, a typed error or plain data.",
+    ),
+}
+NOTE = "This table is written by `make test-faults` ([decision 0023](../decisions/0023-campaigns.md)); do not edit it."
+HELD = "held"
+
+
+@dataclass
+class Row:
+    """One case as it went."""
+
+    case: str
+    holds: str
+    tried: int
+    seed: str
+    outcome: str
+    found: str
+
+    def line(self) -> str:
+        outcome = self.outcome + (f"; {self.found}" if self.found else "")
+        return (
+            f"| {' | '.join(_cell(part) for part in (self.case, self.holds, f'{self.tried:,}', self.seed, outcome))} |"
+        )
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.replace("|", "\\|").split())
+
+
+def table(campaign: str, rows: Iterable[Row], also: Iterable[Row]) -> str:
+    """Return a campaign's page."""
+    title, what = TITLES[campaign]
+    given, beside = list(rows), list(also)
+    open_ = sum(not row.outcome.startswith((HELD, "not tried")) for row in (*given, *beside))
+    skipped = sum(row.outcome.startswith("not tried") for row in (*given, *beside))
+    counts = f"{len(given) + len(beside)} cases, {sum(row.tried for row in (*given, *beside)):,} tries"
+    lines = [
+        f"# {title}",
+        "",
+        what,
+        "",
+        NOTE,
+        "",
+        f"{counts}, {open_} open, {skipped} not tried. Python {platform.python_version()} on {platform.system()}.",
+        "",
+        "| case | what must hold | tried | seed | outcome |",
+        "| --- | --- | ---: | --- | --- |",
+        *(row.line() for row in given),
+    ]
+    if beside:
+        lines += [
+            "",
+            "## Tried by `make test` and `make test-slow` too",
+            "",
+            "Every test of `tests/faults`, by its own words.",
+            "",
+            "| file | what holds | tried | outcome |",
+            "| --- | --- | ---: | --- |",
+            *(f"| {row.case} | {_cell(row.holds)} | {row.tried:,} | {_cell(row.outcome)} |" for row in beside),
+        ]
+    return "\n".join([*lines, ""])
+
+
+class Tables:
+    """Gathers reports and writes the tables when the run ends."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.rows: dict[tuple[str, str], Row] = {}
+        self.also: dict[str, Row] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when != "call" and report.passed:
+            return
+        told: dict[str, Any] = dict(report.user_properties)
+        outcome = HELD if report.passed else f"not tried: {_why(report)}" if report.skipped else "FAILED"
+        if "campaign" in told:
+            self._case(told, outcome)
+        elif report.nodeid.startswith("tests/faults/"):
+            self._beside(report.nodeid, outcome)
+
+    def _case(self, told: dict[str, Any], outcome: str) -> None:
+        key = told["campaign"], told["case"]
+        tried = int(told.get("tried", 0))
+        new = Row(told["case"], told["holds"], tried, str(told["seed"]), outcome, told.get("found", ""))
+        self.rows[key] = new
+        sys.stderr.write(f"\n{told['campaign']}: {new.case}: {new.tried:,} tried, {outcome} {new.found}\n")
+
+    def _beside(self, nodeid: str, outcome: str) -> None:
+        """Count a test that is no case of a campaign; one failure of many is the outcome of all."""
+        name = nodeid.partition("[")[0]
+        file, _, test = name.rpartition("::")
+        row = self.also.setdefault(
+            name, Row(f"`{Path(file).name}`", test.removeprefix("test_").replace("_", " "), 0, "", outcome, "")
+        )
+        row.tried += outcome == HELD
+        row.outcome = row.outcome if row.outcome == "FAILED" else outcome
+
+    def pytest_sessionfinish(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for campaign in TITLES:
+            rows = [row for (of, _), row in self.rows.items() if of == campaign]
+            also = [self.also[name] for name in sorted(self.also)] if campaign == "faults" else []
+            if rows:
+                page = table(campaign, rows, also)
+                (self.folder / f"{campaign}.md").write_text(page, encoding="utf-8")
+
+
+def _why(report: pytest.TestReport) -> str:
+    told = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    return re.sub(r"^Skipped: ", "", told)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--tables", default=None, help="folder for the tables of the campaigns")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    folder = config.getoption("--tables")
+    if folder is not None and "PYTEST_XDIST_WORKER" not in os.environ:
+        config.pluginmanager.register(Tables(Path(folder)), "campaign-tables")
