@@ -16,6 +16,8 @@ FUZZ_READY := $(FUZZ_VENV)/.ready
 # Newest first; each is tried by running it, since a launcher may stand for an interpreter that is not there.
 PYTHONS := python3.13 python3.12 python3.11 python3 python
 WORKERS ?= 2
+# Of the tries of the campaigns; 1 is all.
+SHARE ?= 1
 STUDY ?= results/study
 IN_STUDY = $(BIN)/consilience --project $(STUDY)
 
@@ -73,7 +75,8 @@ test-slow: $(READY)
 
 test-faults: $(READY)
 	-$(MAKE) $(FUZZ_READY)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist load -m "faults or not (faults or slow or browser)" --tables docs/campaigns tests/faults
+	$(BIN)/python -m pytest -n $(WORKERS) --dist load -m "faults or not (faults or slow or browser)" --tables docs/campaigns \
+	  --share $(SHARE) tests/faults
 
 # The one suite that needs a program of the system: Chromium, from Debian's packages, where it is not there yet.
 test-browser: $(VENV)/.browser

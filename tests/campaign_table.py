@@ -135,6 +135,7 @@ def _why(report: pytest.TestReport) -> str:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--tables", default=None, help="folder for the tables of the campaigns")
+    parser.addoption("--share", default=1.0, type=float, help="share of the campaigns' tries that are made")
 
 
 def pytest_configure(config: pytest.Config) -> None:

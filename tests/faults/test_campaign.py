@@ -30,11 +30,13 @@ def test_a_few_faults_of_every_kind(case: Case, tmp_path: Path) -> None:
 
 @pytest.mark.faults
 @pytest.mark.parametrize("case", CASES, ids=name_of)
-def test_the_campaign(case: Case, tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
+def test_the_campaign(
+    case: Case, tmp_path: Path, record_property: Callable[[str, object], None], pytestconfig: pytest.Config
+) -> None:
     told = {"campaign": "faults", "case": case.name, "holds": case.holds, "seed": case.seed}
     for name, value in told.items():
         record_property(name, value)
-    ground = Ground(tmp_path, case.many, case.seed)
+    ground = Ground(tmp_path, max(1, int(case.many * pytestconfig.getoption("--share"))), case.seed)
     try:
         case.carry(ground)
     finally:

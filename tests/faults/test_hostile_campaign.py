@@ -27,7 +27,7 @@ def test_a_few_payloads_through_every_channel(case: Case, tmp_path: Path) -> Non
 @pytest.mark.faults
 @pytest.mark.parametrize("case", CASES, ids=lambda case: re.sub(r"\W+", "-", case.name))
 def test_every_payload_through_every_channel(
-    case: Case, tmp_path: Path, record_property: Callable[[str, object], None]
+    case: Case, tmp_path: Path, record_property: Callable[[str, object], None], pytestconfig: pytest.Config
 ) -> None:
     told = {
         "campaign": "hostile",
@@ -37,7 +37,7 @@ def test_every_payload_through_every_channel(
     }
     for name, value in told.items():
         record_property(name, value)
-    ground = Ground(tmp_path / "ground", case.many, case.seed)
+    ground = Ground(tmp_path / "ground", max(1, int(case.many * pytestconfig.getoption("--share"))), case.seed)
     try:
         case.carry(ground)
     finally:
