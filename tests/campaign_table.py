@@ -49,13 +49,15 @@ def _cell(text: str) -> str:
     return " ".join(text.replace("|", "\\|").split())
 
 
-def table(campaign: str, rows: Iterable[Row], also: Iterable[Row]) -> str:
+def table(campaign: str, rows: Iterable[Row], also: Iterable[Row], *, share: float) -> str:
     """Return a campaign's page."""
     title, what = TITLES[campaign]
     given, beside = list(rows), list(also)
-    open_ = sum(not row.outcome.startswith((HELD, "not tried")) for row in (*given, *beside))
-    skipped = sum(row.outcome.startswith("not tried") for row in (*given, *beside))
-    counts = f"{len(given) + len(beside)} cases, {sum(row.tried for row in (*given, *beside)):,} tries"
+    every = (*given, *beside)
+    open_ = sum(not row.outcome.startswith((HELD, "not tried")) for row in every)
+    skipped = sum(row.outcome.startswith("not tried") for row in every)
+    counts = f"{len(every)} cases, {sum(row.tried for row in every):,} tries, {open_} open, {skipped} not tried"
+    made = f"{share:.0%} of the tries of a whole campaign; Python {platform.python_version()}, {platform.system()}."
     lines = [
         f"# {title}",
         "",
@@ -63,31 +65,40 @@ def table(campaign: str, rows: Iterable[Row], also: Iterable[Row]) -> str:
         "",
         NOTE,
         "",
-        f"{counts}, {open_} open, {skipped} not tried. Python {platform.python_version()} on {platform.system()}.",
+        f"{counts}. {made}",
         "",
-        "| case | what must hold | tried | seed | outcome |",
+        HEAD,
         "| --- | --- | ---: | --- | --- |",
         *(row.line() for row in given),
     ]
     if beside:
-        lines += [
-            "",
-            "## Tried by `make test` and `make test-slow` too",
-            "",
-            "Every test of `tests/faults`, by its own words.",
-            "",
-            "| file | what holds | tried | outcome |",
-            "| --- | --- | ---: | --- |",
-            *(f"| {row.case} | {_cell(row.holds)} | {row.tried:,} | {_cell(row.outcome)} |" for row in beside),
-        ]
+        lines += ["", BESIDE, "", HEAD, "| --- | --- | ---: | --- | --- |", *(row.line() for row in beside)]
     return "\n".join([*lines, ""])
+
+
+HEAD = "| case | what must hold | tried | seed | outcome |"
+BESIDE = "## Other tests of faults, by their own words"
+
+
+def kept(page: str, *, but: Iterable[str]) -> list[Row]:
+    """Return the cases of a page that stand there from an earlier run and were not tried in this one."""
+    found = []
+    for line in page.partition(BESIDE)[0].splitlines():
+        cells = [cell.replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)]
+        cells = [cell.strip() for cell in cells[1:-1]]
+        if len(cells) == 5 and cells[0] not in {"case", "---", *but}:
+            outcome, _, told = cells[4].partition("; ")
+            found.append(Row(cells[0], cells[1], int(cells[2].replace(",", "")), cells[3], outcome, told))
+    return found
 
 
 class Tables:
     """Gathers reports and writes the tables when the run ends."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, share: float, part: bool) -> None:
         self.folder = folder
+        self.share = share
+        self.part = part
         self.rows: dict[tuple[str, str], Row] = {}
         self.also: dict[str, Row] = {}
 
@@ -123,9 +134,14 @@ class Tables:
         for campaign in TITLES:
             rows = [row for (of, _), row in self.rows.items() if of == campaign]
             also = [self.also[name] for name in sorted(self.also)] if campaign == "faults" else []
+            path = self.folder / f"{campaign}.md"
+            if rows and self.part and path.exists():
+                rows += kept(
+                    path.read_text(encoding="utf-8"), but={_cell(row.case).replace("\\|", "|") for row in rows}
+                )
             if rows:
-                page = table(campaign, rows, also)
-                (self.folder / f"{campaign}.md").write_text(page, encoding="utf-8")
+                page = table(campaign, sorted(rows, key=lambda row: row.case), also, share=self.share)
+                path.write_text(page, encoding="utf-8")
 
 
 def _why(report: pytest.TestReport) -> str:
@@ -141,4 +157,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     folder = config.getoption("--tables")
     if folder is not None and "PYTEST_XDIST_WORKER" not in os.environ:
-        config.pluginmanager.register(Tables(Path(folder)), "campaign-tables")
+        config.pluginmanager.register(
+            Tables(Path(folder), share=config.getoption("--share"), part=bool(config.option.keyword)), "campaign-tables"
+        )

@@ -35,7 +35,7 @@ ITEMS = make_items(2)
 PLAN = make_plan(ITEMS)
 CALLS = 2 * 5 * 3
 FREE = ("latency_s", "paid_usd")
-CAP = 200 * CENT
+CAP = 2_000 * CENT  # lost attempts are charged as reserved, and a campaign loses many
 CAPPED = Orders(max_spend_nano=CAP, limits=QUICK)
 
 
