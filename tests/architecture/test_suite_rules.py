@@ -136,6 +136,6 @@ def declared_cases(source: Source) -> Iterator[str]:
     }
     for call, name in called(source.tree):
         for keyword in call.keywords:
-            if name == "Case" and keyword.arg == "by":
-                value = keyword.value
+            value = keyword.value
+            if name in {"Case", "Place"} and keyword.arg == "by" and not isinstance(value, ast.Attribute):
                 yield str(value.value if isinstance(value, ast.Constant) else known[dotted(value)])

@@ -286,28 +286,30 @@ def item_name(text: str, place: Path) -> Seen:
 
 @dataclass(frozen=True)
 class Place:
-    """A channel, and whether a typed error is an outcome there."""
+    """A channel, and the test of the default suite that proves it, if any."""
 
     name: str
     channel: Channel
-    few: int = 2
+    by: str = ""
 
 
+OF_ASK = "test_hostile_options_and_documents_change_no_ballot"
+OF_SEARCH = "test_hostile_documents_change_no_tool_argument_and_no_ballot"
 PLACES = (
-    Place("a document's text (ask)", document),
+    Place("a document's text (ask)", document, by=OF_ASK),
     Place("a document's file name (ask)", file_name),
-    Place("an option's label (ask)", option_label),
+    Place("an option's label (ask)", option_label, by=OF_ASK),
     Place("the question's text (ask)", question_text),
-    Place("a peer's reasoning and critiques (ask, debate)", peer, 1),
+    Place("a peer's reasoning and critiques (ask, debate)", peer),
     Place("another seat's role file (ask)", role_file),
     Place("a model's whole reply (ask)", model_reply),
-    Place("context and an option's description (decide)", decision, 1),
-    Place("a document that a search finds (forecast)", search_text, 1),
-    Place("its title (forecast)", search_title, 1),
-    Place("its address (forecast)", search_url, 1),
-    Place("description and criteria of a question (forecast)", forecast_question, 1),
-    Place("a cell of a table of sales (data build, run-arm)", column_value, 1),
-    Place("a question's id, which names files (run-arm)", item_name, 1),
+    Place("context and an option's description (decide)", decision),
+    Place("a document that a search finds (forecast)", search_text, by=OF_SEARCH),
+    Place("its title (forecast)", search_title),
+    Place("its address (forecast)", search_url),
+    Place("description and criteria of a question (forecast)", forecast_question),
+    Place("a cell of a table of sales (data build, run-arm)", column_value),
+    Place("a question's id, which names files (run-arm)", item_name),
 )
 HOLDS = "ballots, tool arguments and prompts outside of fences as with a harmless text, or a typed error; under 1 s"
 FIRST = ("fence look-alikes", "fake layout lines")
@@ -346,4 +348,6 @@ def trying(place: Place) -> Callable[[Ground], None]:
 
 
 KNOWN = {"results", "in", "one.md", "two.md", "three.md", "panel.yaml", "mapping.yaml", "sales.csv", "questions.jsonl"}
-CASES = tuple(Case(place.name, HOLDS, trying(place), many=10_000, few=place.few) for place in PLACES)
+CASES = tuple(
+    Case(place.name, HOLDS, trying(place), many=10_000, few=int(not place.by), by=place.by) for place in PLACES
+)
