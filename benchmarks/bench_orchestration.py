@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import statistics
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
@@ -34,7 +35,7 @@ from consilience.protocols import Debate, Independent, Protocol
 from consilience.runtime.briefing import Briefing, Prompts, Settings
 from consilience.runtime.collector import seldom
 from consilience.runtime.gather import gather
-from consilience.runtime.session import ItemSession
+from consilience.runtime.session import ItemSession, TurnRecord
 from consilience.runtime.turn import TurnTaker
 
 SEATS = 12
@@ -109,8 +110,16 @@ def prompts_of(characters: int) -> Prompts:
     return Prompts(preamble="Judge the evidence. " * (characters // 20), output_rules="Reply in JSON.", tasks=tasks)
 
 
-async def engine(folder: Path, items: list[Item], prompts: Prompts, answer: Callable[[Request], Completion]) -> int:
-    """Ask every seat about every item with everything on; return the number of turns."""
+async def engine(
+    folder: Path,
+    items: Iterable[Item],
+    prompts: Prompts,
+    answer: Callable[[Request], Completion],
+    heard: Callable[[TurnRecord], None] = lambda _: None,
+    *,
+    at_once: int = ITEMS,
+) -> None:
+    """Ask every seat about every item with everything on, so many items at once."""
     state = RunState(Texts(folder))
     journal = JournalWriter(folder, clock=lambda: datetime.now(UTC))
     journal.append(RunStarted(run_id="bench", protocol_sha256="0" * 64, package_version="0"))
@@ -125,16 +134,17 @@ async def engine(folder: Path, items: list[Item], prompts: Prompts, answer: Call
     )
     taker = TurnTaker(pool, journal, state)
     seats = seats_of([Role(id=f"role_{n}", view=("all",), text="Judge.") for n in range(SEATS)], ["scripted"] * SEATS)
-    settings = SETTINGS
 
-    async def one(item: Item) -> int:
-        session = ItemSession(Briefing(item, seats=seats, prompts=prompts, settings=settings), taker)
+    async def one(item: Item) -> None:
+        session = ItemSession(Briefing(item, seats=seats, prompts=prompts, settings=SETTINGS), taker)
         await Independent().run(session)
-        return len(session.records)
+        for record in session.records:
+            heard(record)
 
-    turns = sum(await gather([partial(one, item) for item in items]))
+    left = iter(items)
+    while some := list(itertools.islice(left, at_once)):
+        await gather([partial(one, item) for item in some])
     await journal.close()
-    return turns
 
 
 async def floor(replies: int, reply: str) -> None:
