@@ -6,9 +6,7 @@ An entry is any object with a ``name``.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator
-from importlib.metadata import entry_points
 from typing import Generic, Protocol, TypeVar, cast
 
 from consilience.errors import ConfigError
@@ -30,6 +28,8 @@ def nearest(word: str, known: Iterable[str]) -> str:
         >>> nearest("medain", ["mean", "median"])
         'Did you mean "median"? Known: mean, median.'
     """
+    import difflib  # noqa: PLC0415 - for an error's hint alone; every start pays for what stands above
+
     names = sorted(known)
     folded = {name.casefold(): name for name in names}
     close = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=0.6)
@@ -79,6 +79,8 @@ class Registry(Generic[T]):
     def _load(self) -> None:
         if self._loaded:
             return
+        from importlib.metadata import entry_points  # noqa: PLC0415 - it loads the parser of mails
+
         self._loaded = True
         for point in entry_points(group=self._group or ""):
             entry = cast("T", point.load())

@@ -11,7 +11,6 @@ import typer
 from consilience.cli.console import Grid, show
 from consilience.cli.place import Json, place_of
 from consilience.errors import DataError, reason
-from consilience.models.prices import SIMULATED_PREFIX
 
 if TYPE_CHECKING:
     from consilience.forecasting.founding import Imported
@@ -115,6 +114,7 @@ def trace_submit(
     )
     from consilience.forecasting.submission import submission_of  # noqa: PLC0415 - the same
     from consilience.forecasting.traces import read_trace  # noqa: PLC0415 - the same
+    from consilience.models.prices import SIMULATED_PREFIX  # noqa: PLC0415 - the same
 
     trace = read_trace(file)
     if str(trace.settings.get("models", "")).find(SIMULATED_PREFIX) >= 0:
