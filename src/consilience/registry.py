@@ -6,6 +6,7 @@ An entry is any object with a ``name``.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Iterator
 from typing import Generic, Protocol, TypeVar, cast
 
@@ -28,8 +29,6 @@ def nearest(word: str, known: Iterable[str]) -> str:
         >>> nearest("medain", ["mean", "median"])
         'Did you mean "median"? Known: mean, median.'
     """
-    import difflib  # noqa: PLC0415 - for an error's hint alone; every start pays for what stands above
-
     names = sorted(known)
     folded = {name.casefold(): name for name in names}
     close = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=0.6)

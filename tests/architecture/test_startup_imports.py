@@ -10,7 +10,7 @@ import pytest
 HEAVY = {
     *("numpy", "polars", "scipy", "pyarrow", "pandas"),
     *("sklearn", "lightgbm", "matplotlib", "ray"),
-    *("pydantic", "email", "difflib"),  # a third of what the help took
+    *("pydantic", "email"),  # a third of what the help took
     *("anthropic", "openai", "xllamacpp", "starlette", "uvicorn", "mcp"),
 }
 

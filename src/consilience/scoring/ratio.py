@@ -18,7 +18,8 @@ from consilience.scoring.point import BoolArray, FloatArray
 
 CONSTANT: Final = 1e-12
 """Relative spread up to which a regressor counts as constant."""
-_CELLS: Final = 500_000
+_CELLS: Final = 60_000  # what is computed at once stays in the processor's cache
+_CELLS_OF_SUMS: Final = 500_000
 _LEAST_ROWS: Final = 3
 
 
@@ -228,34 +229,62 @@ def ratio_draws(
     columns: list[list[FloatArray]] = []
     step = max(1, _CELLS // ratios.size)
     for at in range(0, len(weights), step):
-        w = weights[at : at + step][:, codes].astype(np.int64)
-        total = w.sum(axis=1)
+        w = weights[at : at + step][:, codes].astype(np.float64)  # counts: every sum of them is exact
+        running = np.cumsum(w, axis=1)
+        total = running[:, -1]
         if (total == 0).any():
             raise DataError("a resample holds no sale", hint="Draw as many clusters as there are.")
-        running = np.cumsum(w, axis=1)
         lower = (running >= ((total + 1) // 2)[:, None]).argmax(axis=1)
         upper = (running >= (total // 2 + 1)[:, None]).argmax(axis=1)
         middle = 0.5 * (r[lower] + r[upper])
         off = (r - middle[:, None]) / middle[:, None]
         dispersion = 100.0 * (w * np.abs(off)).sum(axis=1) / total
-        differential = (w @ r / total) / ((w @ said) / (w @ paid))
         size = np.log2(0.5 * (said / middle[:, None] + paid))
         around = size - ((w * size).sum(axis=1) / total)[:, None]
-        moving = np.where(w > 0, np.abs(around), 0.0).max(axis=1) > CONSTANT * np.maximum(1.0, np.abs(size).max(axis=1))
-        around[~moving] = 0.0
+        weighted = w * around
         spread = (w * around**2).sum(axis=1)
-        slope = np.divide((w * around * off).sum(axis=1), spread, out=np.full(total.size, np.nan), where=spread > 0)
-        columns.append([middle, dispersion, differential, slope])
+        moving = _moving(w, around, size, mean_square=spread / total)
+        slope = np.divide(
+            (weighted * off).sum(axis=1), spread, out=np.full(total.size, np.nan), where=moving & (spread > 0)
+        )
+        columns.append([middle, dispersion, slope])
     if not columns:
         raise DataError("no resamples", hint="Draw at least one; 10,000 is usual.")
-    middle, dispersion, differential, slope = (np.concatenate(parts) for parts in zip(*columns, strict=True))
+    middle, dispersion, slope = (np.concatenate(parts) for parts in zip(*columns, strict=True))
     constant = int(np.isnan(slope).sum())
     return RatioDraws(
         median=middle,
         cod=dispersion,
-        prd=differential,
+        prd=_differential(weights, codes, (r, said, paid)),
         prb=Undefined(f"regressor has zero variance in {constant} of {slope.size} resamples") if constant else slope,
     )
+
+
+def _differential(
+    weights: npt.NDArray[Any], codes: npt.NDArray[np.intp], sales: tuple[FloatArray, FloatArray, FloatArray]
+) -> FloatArray:
+    """Return the price-related differential in each resample: sums of products alone, which like long strides."""
+    r, said, paid = sales
+    found = []
+    step = max(1, _CELLS_OF_SUMS // r.size)
+    for at in range(0, len(weights), step):
+        w = np.take(weights[at : at + step], codes, axis=1).astype(np.float64)
+        found.append((w @ r / w.sum(axis=1)) / ((w @ said) / (w @ paid)))
+    return np.concatenate(found)
+
+
+def _moving(w: FloatArray, around: FloatArray, size: FloatArray, *, mean_square: FloatArray) -> BoolArray:
+    """Return in which resamples the regressor is no constant: some drawn sale lies off its mean.
+
+    No mean square is above its greatest square, so that most resamples need no look at their sales.
+    """
+    most = np.maximum(np.abs(size.min(axis=1)), np.abs(size.max(axis=1)))
+    limit = CONSTANT * np.maximum(1.0, most)
+    moving: BoolArray = mean_square > (2.0 * limit) ** 2
+    unsure = np.flatnonzero(~moving)
+    if unsure.size:
+        moving[unsure] = np.where(w[unsure] > 0, np.abs(around[unsure]), 0.0).max(axis=1) > limit[unsure]
+    return moving
 
 
 def _positive(ratio: FloatArray) -> None:
