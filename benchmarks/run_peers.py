@@ -21,9 +21,11 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE / "peers")]
 
 import analysis  # noqa: E402 - benchmarks are no package
+import hotspots  # noqa: E402 - the same
 import orchestration  # noqa: E402 - the same
 import startup  # noqa: E402 - the same
 from environments import UNSET, Peer, PeerError, made, ours  # noqa: E402 - the same
+from load import SEATS  # noqa: E402 - the same
 from run import cpu_model, memory_gib, shown  # noqa: E402 - the same
 
 RESULTS = HERE / "PEERS.md"
@@ -50,8 +52,8 @@ class Section:
 SECTIONS = {
     "orchestration": Section(
         "Orchestration: CPU and memory per turn",
-        f"{orchestration.SEATS} members × {orchestration.ITEMS} items, all items at once, prompts of 870 and replies of "
-        "330 characters, a model in the process that answers at once, each reply validated by pydantic through the "
+        f"{SEATS} members × {orchestration.ITEMS} items, all items at once, prompts of 870 and replies of 330 "
+        "characters, a model in the process that answers at once, each reply validated by pydantic through the "
         f"framework's own way to structured output. Medians of {orchestration.REPEATS} rounds, every way once per "
         "round. The floor (`asyncio.gather` over `model_validate_json`) is measured in the same process just before "
         "and after, so that the ratio to it survives a busy machine.",
@@ -74,7 +76,7 @@ SECTIONS = {
     "ratios": Section(
         "Ratio statistics: 1,140 made-up sales, regressive by construction",
         "OpenAVMKit 0.7.0 returns the regression's intercept as PRB and weighs the value proxy of VEI otherwise than "
-        "the draft, which is why its values differ there; its bootstrap of all four is not offered.",
+        "the draft, which is why its values differ there; its bootstrap knows neither of the two.",
         analysis.ratios,
     ),
     "startup": Section(
@@ -82,6 +84,12 @@ SECTIONS = {
         f"Fresh processes in turn, bytecode kept; medians of {startup.RUNS} ({startup.SLOW_RUNS} where slow). Wall "
         "time is that of the machine as loaded as it was; CPU seconds say more.",
         startup.run,
+    ),
+    "hotspots": Section(
+        "Before and after",
+        f"What profiling found on the way to this page: the sources of {hotspots.BEFORE[:7]} against those of now, "
+        f"in turn; medians of {hotspots.REPEATS}.",
+        hotspots.run,
     ),
 }
 
@@ -113,7 +121,7 @@ def page(parts: Sequence[tuple[Section, Sequence[Row], float]], peers: Peers, lo
         f"| memory | {memory_gib()} |",
         f"| system | {platform.system()} {platform.release()}, {platform.machine()} |",
         f"| Python | {platform.python_implementation()} {platform.python_version()}, everywhere |",
-        f"| load averages | before {loads[0]}; after {loads[1]} (of other work too; above {os.cpu_count()} it is busy) |",
+        f"| load averages | before {loads[0]}; after {loads[1]} (above {os.cpu_count()} it is busy with other work) |",
         f"| not handed on to the measured | {', '.join(UNSET)} |",
     ]
     for section, rows, seconds in parts:
@@ -147,10 +155,12 @@ def _had(name: str) -> Peer | PeerError:
 def main() -> int:
     """Run what was asked for; PEERS.md is rewritten by whole runs only."""
     parser = argparse.ArgumentParser(description="Run the benchmarks against peers and rewrite benchmarks/PEERS.md.")
-    parser.add_argument("--only", metavar="NAME", choices=SECTIONS, help=f"run one and only print: {', '.join(SECTIONS)}")
+    parser.add_argument(
+        "--only", metavar="NAME", choices=SECTIONS, help=f"run one and only print: {', '.join(SECTIONS)}"
+    )
     only = parser.parse_args().only
     print(f"consilience {version('consilience')}, load {load()}", file=sys.stderr)
-    peers: Peers = {"consilience": ours()} | {name: _had(name) for name in PEERS}
+    peers: Peers = {"consilience": ours(), **{name: _had(name) for name in PEERS}}
     before = load()
     parts: list[tuple[Section, Sequence[Row], float]] = []
     for name in [only] if only else SECTIONS:

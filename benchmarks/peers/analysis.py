@@ -6,19 +6,20 @@ import statistics
 import time
 from collections.abc import Callable, Iterable
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import bench_comparables
 import numpy as np
 import polars as pl
-from environments import BUILD, Peer, PeerError
 
+import bench_comparables
 from consilience.core.undefined import Undefined
 from consilience.inference.bootstrap import analysis_rng, bootstrap_medians, cluster_weights
 from consilience.scoring.equity import VerticalEquity, vertical_equity
 from consilience.scoring.ratio import PriceRelatedBias, cod, prb, prd, ratio_draws
 from consilience.valuation.comparables import ComparableIndex
+from environments import BUILD, Peer, PeerError
 
 REPEATS = 5
 CUT = date(2015, 2, 15)
@@ -163,15 +164,13 @@ def bootstrap(peers: dict[str, Peer | PeerError]) -> Iterable[Row]:
             return weights, bootstrap_medians(values=values, clusters=clusters, weights=weights)
 
         weights, medians = draw(RESAMPLES)
-        ours = _median(lambda draw=draw: draw(RESAMPLES))
+        ours = _median(partial(draw, RESAMPLES))
         spread = float(np.std(medians[:, 0]))
         where = "every item its own cluster" if groups == ITEMS else f"{groups:,} clusters"
         yield {"way": f"consilience, {where}", "CPU-s": ours, "× ours": 1.0, "note": f"sd {spread:.5f}"}
 
         def loop(values: Any = values, clusters: Any = clusters, weights: Any = weights) -> Any:
-            return [
-                [np.median(np.repeat(column, weights[b][clusters])) for column in values.T] for b in range(FEW)
-            ]
+            return [[np.median(np.repeat(column, weights[b][clusters])) for column in values.T] for b in range(FEW)]
 
         def plain(values: Any = values, clusters: Any = clusters, weights: Any = weights) -> Any:
             columns, codes = values.T.tolist(), clusters.tolist()
@@ -183,18 +182,30 @@ def bootstrap(peers: dict[str, Peer | PeerError]) -> Iterable[Row]:
         took, looped = _cpu(loop)
         assert np.array_equal(np.array(looped), medians[:FEW])
         scaled = took * RESAMPLES / FEW
-        yield {"way": f"loop over numpy.median, {where}", "CPU-s": scaled, "× ours": scaled / ours,
-               "note": f"from {FEW} resamples, equal to ours bit for bit"}
+        yield {
+            "way": f"loop over numpy.median, {where}",
+            "CPU-s": scaled,
+            "× ours": scaled / ours,
+            "note": f"from {FEW} resamples, equal to ours bit for bit",
+        }
         scaled = _cpu(plain)[0] * RESAMPLES / (FEW // 10)
-        yield {"way": f"plain Python, {where}", "CPU-s": scaled, "× ours": scaled / ours,
-               "note": f"from {FEW // 10} resamples"}
+        yield {
+            "way": f"plain Python, {where}",
+            "CPU-s": scaled,
+            "× ours": scaled / ours,
+            "note": f"from {FEW // 10} resamples",
+        }
         variant = "rows" if groups == ITEMS else "clusters"
         theirs = _tried(peers["arch"], "peer_arch.py", variant, str(path), str(RESAMPLES))
         if isinstance(theirs, PeerError):
             yield {"way": f"arch, {where}", "not run": str(theirs)}
             continue
-        yield {"way": f"arch, {where}", "CPU-s": theirs["cpu_s"], "× ours": theirs["cpu_s"] / ours,
-               "note": f"sd {theirs['sd']:.5f}, draws of its own"}
+        yield {
+            "way": f"arch, {where}",
+            "CPU-s": theirs["cpu_s"],
+            "× ours": theirs["cpu_s"] / ours,
+            "note": f"sd {theirs['sd']:.5f}, draws of its own",
+        }
 
 
 def ratios(peers: dict[str, Peer | PeerError]) -> Iterable[Row]:

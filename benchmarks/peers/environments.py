@@ -20,7 +20,7 @@ BUILD = ROOT / "build" / "peers"
 TIMEOUT_S = 1_800
 # What would make a start slower, or numpy's kernels others than its own choice, is not handed on.
 UNSET = ("PYTHONDONTWRITEBYTECODE", "PYTHONPATH", "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "VIRTUAL_ENV")
-ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")}
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 
 
 class PeerError(Exception):

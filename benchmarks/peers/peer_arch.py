@@ -33,9 +33,7 @@ def main() -> None:
     table = dict(np.load(path))
     begun = time.process_time()
     found = (
-        rows(table["values"], resamples)
-        if variant == "rows"
-        else groups(table["values"], table["clusters"], resamples)
+        rows(table["values"], resamples) if variant == "rows" else groups(table["values"], table["clusters"], resamples)
     )
     print(json.dumps({"cpu_s": time.process_time() - begun, "sd": float(np.std(np.asarray(found)[:, 0]))}))
 

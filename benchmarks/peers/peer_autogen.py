@@ -9,6 +9,7 @@ from autogen_agentchat.messages import StructuredMessage
 from autogen_agentchat.teams import DiGraphBuilder, GraphFlow
 from autogen_core.models import SystemMessage, UserMessage
 from autogen_ext.models.replay import ReplayChatCompletionClient
+
 from load import REPLY, SEATS, Reply, measured, prompt_of, system_of
 
 ABLE = {

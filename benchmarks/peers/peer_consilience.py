@@ -1,4 +1,4 @@
-"""Ours, with everything on: view, hashing, leak guard, events, durable journal, ledger, cap, validation, verification."""
+"""Ours, with everything on: views, hashing, leak guard, durable journal, ledger, cap, validation, verification."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench_orchestration import USAGE, engine, item_of, prompts_of
-from load import REPLY, SEATS, measured
-
 from consilience.core.outcomes import Answered
 from consilience.models.request import Completion, Request
 from consilience.models.scripted import completion
 from consilience.runtime.collector import seldom
 from consilience.runtime.session import TurnRecord
+from load import REPLY, SEATS, measured
 
 CONCURRENCY = 4
 """Items in flight, as the runner has them."""

@@ -23,6 +23,7 @@ from inspect_ai.model import (
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import collect, json_schema
+
 from load import REPLY, SEATS, Reply, measured, prompt_of, system_of
 
 CONFIG = GenerateConfig(response_schema=ResponseSchema(name="reply", json_schema=json_schema(Reply)))
@@ -50,9 +51,7 @@ async def _ask(model: Model, seat: int, prompt: str) -> Reply:
 
 async def _model_only(items: int) -> list[Reply]:
     model = _model()
-    return await asyncio.gather(
-        *(_ask(model, seat, prompt_of(item)) for item in range(items) for seat in range(SEATS))
-    )
+    return await asyncio.gather(*(_ask(model, seat, prompt_of(item)) for item in range(items) for seat in range(SEATS)))
 
 
 async def _evaluation(items: int) -> Sequence[Reply]:

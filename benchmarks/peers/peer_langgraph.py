@@ -16,6 +16,7 @@ from langchain_core.output_parsers import PydanticOutputParser
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, StateGraph
+
 from load import REPLY, SEATS, Reply, measured, prompt_of, system_of
 
 Node = Callable[[Any], Awaitable[dict[str, list[Reply]]]]

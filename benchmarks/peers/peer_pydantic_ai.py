@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from load import REPLY, SEATS, Reply, measured, prompt_of, system_of
 from pydantic_ai import Agent, PromptedOutput
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+from load import REPLY, SEATS, Reply, measured, prompt_of, system_of
 
 
 async def _by_tool(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
