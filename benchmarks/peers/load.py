@@ -11,11 +11,11 @@ import gc
 import json
 import logging
 import platform
-import resource
 import statistics
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -135,8 +135,12 @@ async def floor(items: int) -> list[Reply]:
 
 
 def peak_mib() -> float:
-    """Return the largest resident memory of this process so far."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / MiB
+    """Return the largest resident memory of this process so far.
+
+    Not of `getrusage`, where a process starts with what its parent held.
+    """
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    return int(status.partition("VmHWM:")[2].split()[0]) * 1024 / MiB
 
 
 def _cpu(work: Callable[[], object]) -> float:
