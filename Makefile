@@ -23,7 +23,7 @@ IN_STUDY = $(BIN)/consilience --project $(STUDY)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env demo all study paper test test-slow test-faults test-browser test-ray check docs bench lock
+.PHONY: help env demo all study paper test test-slow test-faults test-browser test-ray check docs bench bench-peers lock
 
 help:
 	@echo "make demo       the whole thing offline, on a synthetic town"
@@ -36,6 +36,7 @@ help:
 	@echo "make check      formatting, lint, types, direction of imports"
 	@echo "make docs       the book, in build/book/site"
 	@echo "make bench      all benchmarks; rewrites benchmarks/RESULTS.md"
+	@echo "make bench-peers  the same work by other packages, each in its own environment; rewrites benchmarks/PEERS.md"
 	@echo "make lock       writes the locks anew from pyproject.toml (needs uv)"
 
 env: $(READY)
@@ -102,6 +103,10 @@ docs: $(READY) $(BOOK_READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py
+
+# Each peer is installed under build/peers, from the pins in benchmarks/peers/requirements: 3 GB with all of them.
+bench-peers: $(READY)
+	$(BIN)/python benchmarks/run_peers.py
 
 # The pins stay as they are unless pyproject.toml asks for others; UPGRADE=--upgrade moves all of them.
 lock:

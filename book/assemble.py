@@ -23,6 +23,7 @@ MOVED: Final = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
     "benchmarks/RESULTS.md": "benchmarks.md",
+    "benchmarks/PEERS.md": "peers.md",
 }
 """Documents that lie outside ``docs``, and the pages they become."""
 
