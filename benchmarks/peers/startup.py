@@ -11,7 +11,7 @@ from typing import Any
 
 from environments import Peer, PeerError, environment
 
-RUNS = 15
+RUNS = 9
 SLOW_RUNS = 3
 STARTS = (
     ("python -c pass", "consilience", ("-c", "pass"), RUNS),
