@@ -127,6 +127,8 @@ def page(parts: Sequence[tuple[Section, Sequence[Row], float]], peers: Peers, lo
     for section, rows, seconds in parts:
         lines += ["", f"## {section.title}", "", section.said, "", f"Took {seconds:.0f} s.", ""]
         lines += table(rows) if rows else ["Not run: the data beside the checkout are not there."]
+    for section in list(SECTIONS.values())[len(parts) :]:
+        lines += ["", f"## {section.title}", "", "Not measured: the run ended before."]
     lines += ["", "## Versions", "", "| peer | packages | of them |", "| --- | --- | --- |"]
     for name, peer in peers.items():
         if isinstance(peer, PeerError):
@@ -170,9 +172,8 @@ def main() -> int:
         rows = list(section.run(peers))
         parts.append((section, rows, time.perf_counter() - begun))
         print("\n".join([f"\n{section.title}\n", *table(rows)]), flush=True)
-    if not only:
-        RESULTS.write_text(page(parts, peers, (before, load())), encoding="utf-8")
-        print(f"\nWrote {RESULTS.relative_to(HERE.parent)}.", file=sys.stderr)
+        if not only:  # after each, so that a run that is ended loses only what it had not measured
+            RESULTS.write_text(page(parts, peers, (before, load())), encoding="utf-8")
     return 0
 
 
