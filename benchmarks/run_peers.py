@@ -6,6 +6,7 @@ A peer that cannot be installed, or whose script fails, stands in its table with
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import platform
 import sys
@@ -13,7 +14,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +24,13 @@ import analysis  # noqa: E402 - benchmarks are no package
 import hotspots  # noqa: E402 - the same
 import orchestration  # noqa: E402 - the same
 import startup  # noqa: E402 - the same
-from environments import UNSET, Peer, PeerError, made, ours  # noqa: E402 - the same
+from environments import BUILD, UNSET, Peer, PeerError, made, ours  # noqa: E402 - the same
 from load import SEATS  # noqa: E402 - the same
 from run import cpu_model, memory_gib, shown  # noqa: E402 - the same
 
 RESULTS = HERE / "PEERS.md"
+KEPT = BUILD / "measured"
+"""The rows measured last, a file per table: one can be measured again without the others."""
 PEERS = tuple(sorted(path.stem for path in (HERE / "peers" / "requirements").glob("*.txt")))
 Peers = dict[str, Peer | PeerError]
 Row = Mapping[str, Any]
@@ -106,29 +108,47 @@ def load() -> str:
     return ", ".join(f"{one:.1f}" for one in os.getloadavg())
 
 
-def page(parts: Sequence[tuple[Section, Sequence[Row], float]], peers: Peers, loads: tuple[str, str]) -> str:
-    """Return the whole of PEERS.md."""
+def measured(name: str, peers: Peers) -> None:
+    """Measure one table and keep its rows with date and load, for the page."""
+    section, before = SECTIONS[name], load()
+    begun = time.perf_counter()
+    rows = list(section.run(peers))
+    kept = {
+        "rows": rows,
+        "when": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {time.perf_counter() - begun:.0f} s",
+        "load": f"{before} before, {load()} after",
+    }
+    print("\n".join([f"\n{section.title}\n", *table(rows)]), flush=True)
+    KEPT.mkdir(parents=True, exist_ok=True)
+    (KEPT / f"{name}.json").write_text(json.dumps(kept), encoding="utf-8")
+
+
+def page(peers: Peers) -> str:
+    """Return the whole of PEERS.md, of what was measured last of each table."""
     lines = [
         "# Benchmarks against peers",
         "",
         "Written by `make bench-peers`; do not edit. Each peer runs in an environment of its own, made of the pins in",
-        "`benchmarks/peers/requirements`; none is a dependency. Ratios are of one run on one machine.",
+        "`benchmarks/peers/requirements`; none is a dependency. A table is one run, and so are its ratios.",
+        f"Where the load is above {os.cpu_count()}, other work went on: trust CPU seconds and ratios, not wall time.",
         "",
         "| machine | |",
         "| --- | --- |",
-        f"| date | {datetime.now(UTC):%Y-%m-%d %H:%M} UTC |",
         f"| processor | {cpu_model()}, {os.cpu_count()} cores |",
         f"| memory | {memory_gib()} |",
         f"| system | {platform.system()} {platform.release()}, {platform.machine()} |",
         f"| Python | {platform.python_implementation()} {platform.python_version()}, everywhere |",
-        f"| load averages | before {loads[0]}; after {loads[1]} (above {os.cpu_count()} it is busy with other work) |",
         f"| not handed on to the measured | {', '.join(UNSET)} |",
     ]
-    for section, rows, seconds in parts:
-        lines += ["", f"## {section.title}", "", section.said, "", f"Took {seconds:.0f} s.", ""]
-        lines += table(rows) if rows else ["Not run: the data beside the checkout are not there."]
-    for section in list(SECTIONS.values())[len(parts) :]:
-        lines += ["", f"## {section.title}", "", "Not measured: the run ended before."]
+    for name, section in SECTIONS.items():
+        lines += ["", f"## {section.title}", "", section.said, ""]
+        file = KEPT / f"{name}.json"
+        if not file.exists():
+            lines.append("Not measured yet.")
+            continue
+        kept = json.loads(file.read_text(encoding="utf-8"))
+        lines += [f"Measured {kept['when']}; load averages {kept['load']}.", ""]
+        lines += table(kept["rows"]) if kept["rows"] else ["Not run: the data beside the checkout are not there."]
     lines += ["", "## Versions", "", "| peer | packages | of them |", "| --- | --- | --- |"]
     for name, peer in peers.items():
         if isinstance(peer, PeerError):
@@ -155,25 +175,18 @@ def _had(name: str) -> Peer | PeerError:
 
 
 def main() -> int:
-    """Run what was asked for; PEERS.md is rewritten by whole runs only."""
+    """Measure what was asked for, and write PEERS.md after each table."""
     parser = argparse.ArgumentParser(description="Run the benchmarks against peers and rewrite benchmarks/PEERS.md.")
-    parser.add_argument(
-        "--only", metavar="NAME", choices=SECTIONS, help=f"run one and only print: {', '.join(SECTIONS)}"
-    )
-    only = parser.parse_args().only
-    print(f"consilience {version('consilience')}, load {load()}", file=sys.stderr)
+    parser.add_argument("tables", metavar="NAME", nargs="*", help=f"of {', '.join(SECTIONS)}; all when none is named")
+    asked = parser.parse_args().tables or list(SECTIONS)
+    unknown = [name for name in asked if name not in SECTIONS]
+    if unknown:
+        parser.error(f"no table {', '.join(unknown)}: there are {', '.join(SECTIONS)}")
     peers: Peers = {"consilience": ours(), **{name: _had(name) for name in PEERS}}
-    before = load()
-    parts: list[tuple[Section, Sequence[Row], float]] = []
-    for name in [only] if only else SECTIONS:
-        section = SECTIONS[name]
-        print(f"{name} …", file=sys.stderr, flush=True)
-        begun = time.perf_counter()
-        rows = list(section.run(peers))
-        parts.append((section, rows, time.perf_counter() - begun))
-        print("\n".join([f"\n{section.title}\n", *table(rows)]), flush=True)
-        if not only:  # after each, so that a run that is ended loses only what it had not measured
-            RESULTS.write_text(page(parts, peers, (before, load())), encoding="utf-8")
+    for name in asked:
+        print(f"{name}, load {load()} …", file=sys.stderr, flush=True)
+        measured(name, peers)
+        RESULTS.write_text(page(peers), encoding="utf-8")
     return 0
 
 
