@@ -15,7 +15,7 @@ from typing import Any
 
 from environments import BUILD, ROOT, environment
 
-BEFORE = "dbcb2228e955ae2feae64689d339dbeae1ad9cb0"
+BEFORE = "f897590a2d568f3d6cc86ede34777f948435200f"
 REPEATS = 9
 _DRAWS = """
 import hashlib
@@ -51,7 +51,7 @@ def _code_before() -> Path | str:
     )
     if done.returncode:
         return f"no sources of {BEFORE[:7]}: {done.stderr.decode(errors='replace').strip()[:200]}"
-    folder = BUILD / "before"
+    folder = BUILD / f"before-{BEFORE[:7]}"
     with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
         archive.extractall(folder, filter="data")
     return folder / "src"
