@@ -84,7 +84,8 @@ def made(name: str) -> Peer:
 def _peer(name: str, python: Path) -> Peer:
     listing = (
         "import json, importlib.metadata as m;"
-        "print(json.dumps(sorted({d.metadata['Name'].lower(): d.version for d in m.distributions()}.items())))"
+        "all = {d.metadata['Name'].lower().replace('_', '-'): d.version for d in m.distributions()};"
+        "print(json.dumps(sorted(all.items())))"
     )
     return Peer(name, python, dict(json.loads(_run([str(python), "-c", listing], name))))
 
