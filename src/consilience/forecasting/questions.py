@@ -30,9 +30,9 @@ __all__ = [
 MOST_OUTCOMES = 10_000
 """Values of a discrete question within its range, and steps of a grid."""
 LONGEST_ID = 117
+"""With a dot and a date behind it, an id is as long as an item's id may be."""
 LONGEST_TEXT = 100_000
 """Letters of each text of a question, which every agent reads in every step."""
-"""With a dot and a date behind it, an id is as long as an item's id may be."""
 
 Refusal = Literal["cutoff_after_resolution", "outcome_known", "outcome_undated"]
 """Why a question is not asked unless a run allows it by this name."""

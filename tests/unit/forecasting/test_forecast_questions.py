@@ -62,6 +62,13 @@ def test_an_id_names_a_file(bad: str) -> None:
         question(id=bad)
 
 
+@pytest.mark.parametrize("name", ["text", "description", "resolution_criteria"])
+def test_a_text_of_any_length_is_none(name: str) -> None:
+    assert question(**{name: "x" * 100_000})
+    with pytest.raises(ValidationError, match="at most 100000 characters"):
+        question(**{name: "x" * 100_001})
+
+
 def test_a_question_needs_a_text() -> None:
     with pytest.raises(ValidationError, match="text"):
         question(text="")

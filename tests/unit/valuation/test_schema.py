@@ -80,6 +80,7 @@ def test_a_sound_table_passes_in_the_order_of_the_schema() -> None:
         ({"sale_date": [None, date(2020, 1, 1)]}, 'row 1, column "sale_date"'),
         ({"lat": [math.nan, None]}, 'row 1, column "lat": nan is not finite'),
         ({"floor_area_m2": [10.0, 0.0]}, 'row 2, column "floor_area_m2": 0.0 is not an area'),
+        ({"municipality": ["x" * 2_000, "y" * 2_001]}, 'row 2, column "municipality"'),
         ({"flags": [None, []]}, 'row 1, column "flags"'),
         ({"flags": [[], ["x", None]]}, 'row 2, column "flags"'),
     ],
