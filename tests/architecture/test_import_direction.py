@@ -40,6 +40,7 @@ def test_every_import_goes_in_the_declared_direction() -> None:
     ],
     ids=["unplaced room", "core imports runtime", "protocol imports journal", "metric opens a socket"],
 )
+@pytest.mark.slow
 def test_a_wrong_import_is_refused(tmp_path: Path, file: str, line: str, said: str) -> None:
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     copy = tmp_path / "src" / "consilience"

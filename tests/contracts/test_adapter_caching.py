@@ -94,6 +94,7 @@ def share(report: RunReport) -> str:
 
 
 @pytest.mark.parametrize("adapter", VENDORS, ids=lambda adapter: adapter.name)
+@pytest.mark.slow
 def test_critiques_and_revisions_reuse_system_and_view(
     adapter: Adapter, fake: FakeServer, tmp_path: Path, houses: list[Item]
 ) -> None:
@@ -112,6 +113,7 @@ def test_critiques_and_revisions_reuse_system_and_view(
     assert report.manifest["cached_share"] > 0.7, share(report)
 
 
+@pytest.mark.slow
 def test_the_second_breakpoint_pays(
     fake: FakeServer, tmp_path: Path, houses: list[Item], monkeypatch: pytest.MonkeyPatch
 ) -> None:

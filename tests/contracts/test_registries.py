@@ -194,6 +194,7 @@ def planned_by(application: Application, arm: str, kind: Kind) -> Plan:
 
 
 @pytest.mark.parametrize("arm", ARMS)
+@pytest.mark.slow
 def test_every_arm_can_be_planned_by_some_application(arm: str) -> None:
     kind = treatment(arm).make_protocol().kinds[0]
     plans: list[Plan] = []

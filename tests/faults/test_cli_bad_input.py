@@ -256,6 +256,7 @@ def test_a_cap_below_what_is_spent_is_said(tmp_path: Path) -> None:
     assert "the spend cap of $0.0001 lies below the $0.0" in lower.err
 
 
+@pytest.mark.slow
 def test_a_protocol_of_another_version_is_no_internal_error(tmp_path: Path) -> None:
     write_questions(tmp_path / "q.jsonl", 1)
     assert consilience("run-arm", "--arm", "E_single", "--questions", "q.jsonl", cwd=tmp_path).code == 0
@@ -269,6 +270,7 @@ def test_a_protocol_of_another_version_is_no_internal_error(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100])
+@pytest.mark.slow
 def test_a_narrow_terminal_shows_every_digit(width: int, tmp_path: Path) -> None:
     write_questions(tmp_path / "q.jsonl", 1)
     assert consilience("run-arm", "--arm", "F_independent", "--questions", "q.jsonl", cwd=tmp_path).code == 0

@@ -118,11 +118,13 @@ def the_own_price_moves_no_prediction(pairs: tuple[Pair, ...], baseline: Baselin
 
 @pytest.mark.parametrize("entry", FITTED)
 @pytest.mark.parametrize("change", ["repriced", "deleted"])
+@pytest.mark.slow
 def test_the_future_moves_no_prediction(cases: Cases, entry: type[Baseline], change: str) -> None:
     the_future_moves_no_prediction(cases.future[change], entry())
 
 
 @pytest.mark.parametrize("entry", FITTED)
+@pytest.mark.slow
 def test_the_own_price_moves_no_prediction(cases: Cases, entry: type[Baseline]) -> None:
     the_own_price_moves_no_prediction(cases.own, entry())
 

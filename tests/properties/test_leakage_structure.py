@@ -126,11 +126,13 @@ def test_the_own_price_moves_nothing_in_the_town(town: Source, factor: float) ->
 
 @pytest.mark.shared_data
 @pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.slow
 def test_the_future_moves_nothing_in_king_county(county: Source, change: Change) -> None:
     the_future_moves_nothing(county, days_of(county)[1], change)
 
 
 @pytest.mark.shared_data
+@pytest.mark.slow
 def test_cutoffs_and_own_prices_in_king_county(county: Source) -> None:
     comparables_and_prior_sales_are_older_than_the_cutoff(county, days_of(county)[2])
     no_sale_of_the_own_parcel_is_comparable(county)

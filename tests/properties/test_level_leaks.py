@@ -72,6 +72,7 @@ def moved(kind: type[Baseline], worlds: Worlds) -> set[str]:
 
 
 @pytest.mark.parametrize("kind", [Hedonic, AdjustedComps], ids=lambda kind: kind.name)
+@pytest.mark.slow
 def test_neither_later_prices_nor_the_own_one_move_a_prediction(worlds: Worlds, kind: type[Baseline]) -> None:
     assert moved(kind, worlds) == set()
 

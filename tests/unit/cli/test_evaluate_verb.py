@@ -47,6 +47,7 @@ def dated(path: Path, *, year: int, n: int = 60) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_every_kind_of_answer_is_scored_apart(cli: Cli, tmp_path: Path) -> None:
     questions = mixed(tmp_path / "questions.jsonl")
     for arm in ("E_single", "F_independent"):
@@ -62,6 +63,7 @@ def test_every_kind_of_answer_is_scored_apart(cli: Cli, tmp_path: Path) -> None:
         assert word in shown
 
 
+@pytest.mark.slow
 def test_the_document_holds_the_whole_evaluation(cli: Cli, demo_project: Path) -> None:
     command = ("evaluate", "--include-simulated", "--project", demo_project)
     told = cli(*command, "--json").document

@@ -383,6 +383,7 @@ def test_a_simulated_forecast_is_never_sent(here: Cli, corpus: Path, monkeypatch
     assert "simulated" in done.err
 
 
+@pytest.mark.slow
 def test_what_a_back_test_wrote_is_evaluated_like_any_run(here: Cli) -> None:
     document = here("backtest", "--demo", "--n", "9", "--arm", "E_single", "--split", "validation", "--json").document
     done = here("evaluate", document["run_id"], "--questions", document["items"], "--include-simulated", "--json")

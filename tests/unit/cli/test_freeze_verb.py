@@ -78,6 +78,7 @@ def test_a_study_is_frozen_looked_at_once_and_deviations_are_told(cli: Cli, proj
     assert run(cli, project, "F_independent").document["protocol_deviations"] == ["consilience.yaml changed"]
 
 
+@pytest.mark.slow
 def test_a_freeze_is_not_replaced_without_a_reason(cli: Cli, project: Path) -> None:
     where = ("--project", project)
     missing = cli("freeze", "--check", *where)
@@ -194,6 +195,7 @@ def test_a_report_shows_the_latest_look_and_says_what_reason_it_did_not_need(cli
     assert "does not hold the 2 looks that were made" in missed.err
 
 
+@pytest.mark.slow
 def test_a_reason_for_what_may_be_looked_at_freely_is_not_needed(cli: Cli, demo_project: Path) -> None:
     told = cli("evaluate", "--include-simulated", "--again", "why not", "--project", demo_project)
     assert told.code == 0

@@ -119,6 +119,7 @@ def test_a_match_to_a_later_arm_is_refused_before_anything_is_spent(cli: Cli, tm
     assert runs_of(study) == []
 
 
+@pytest.mark.slow
 def test_a_cap_ends_the_grid_and_a_higher_one_goes_on_without_paying_twice(
     cli: Cli, tmp_path: Path, study: Path
 ) -> None:

@@ -268,6 +268,7 @@ def test_runs_are_listed_with_their_state(cli: Cli, demo_project: Path, tmp_path
     assert "no runs" in cli("runs", "--project", tmp_path).out
 
 
+@pytest.mark.slow
 def test_evaluate_shows_every_arm_with_cost_and_difference(cli: Cli, demo_project: Path) -> None:
     refused = cli("evaluate", "--project", demo_project)
     assert refused.code == 1

@@ -58,6 +58,7 @@ def loses(request: Request) -> Reply:
 
 
 @pytest.mark.parametrize("say", [speak, settles, loses])
+@pytest.mark.slow
 def test_nested_rows_are_those_of_separate_runs(tmp_path: Path, say: Callable[[Request], Reply]) -> None:
     nested = run(tmp_path / "nested", planned(), say).predictions
     assert nested["arm"].unique(maintain_order=True).to_list() == [*LEVELS]

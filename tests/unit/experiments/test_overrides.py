@@ -47,6 +47,7 @@ def plan(tmp_path: Path, **changes: Any) -> Plan:
 @pytest.mark.parametrize(
     "arm", ["E_single", "F_independent", "G_debate", "H_skeptic", "I_placebo", "J_single_matched", "control_displaced"]
 )
+@pytest.mark.slow
 def test_an_arm_as_it_is_declared_is_no_deviation(tmp_path: Path, freeze: Freeze, arm: str) -> None:
     assert overrides(plan(tmp_path, arm=arm), freeze) == ()
 

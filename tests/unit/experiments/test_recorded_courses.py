@@ -82,6 +82,7 @@ def test_there_are_arms_to_check() -> None:
 
 
 @pytest.mark.parametrize("arm", sorted(ARMS))
+@pytest.mark.slow
 def test_every_arm_is_told_again_from_its_journal(tmp_path: Path, house: list[Item], arm: str) -> None:
     report, plan = run(tmp_path / "run", arm, house)
     if arm == "control_closed_book":

@@ -323,6 +323,7 @@ def test_the_reference_scores_of_the_core_panel(blf: tuple[Path, Path]) -> None:
 
 
 @pytest.mark.shared_data
+@pytest.mark.slow
 def test_the_reference_scores_of_nineteen_configurations(blf: tuple[Path, Path]) -> None:
     frame = pl.read_parquet(blf[0]).filter(pl.col("kind") == "llm_no_crowd")
     whole = frame.group_by("forecaster").agg(pl.col("prob").count()).filter(pl.col("prob") == 791)

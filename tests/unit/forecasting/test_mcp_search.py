@@ -118,6 +118,7 @@ def failure_of(client: McpSearch, query: str) -> str:
     return caught.value.failure
 
 
+@pytest.mark.slow
 def test_a_real_server_over_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("mcp")
     monkeypatch.setenv("TAVILY_API_KEY", "never-inherited")

@@ -70,6 +70,7 @@ def fetched(assistant: Assistant, **asked: object) -> tuple[list[str], dict[str,
             return seen, told
 
 
+@pytest.mark.slow
 def test_a_slow_answer_returns_its_run_and_asking_again_attaches_to_it(
     assistant: Assistant, fake: FakeServer, gate: Event, project: Path
 ) -> None:

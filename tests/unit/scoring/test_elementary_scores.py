@@ -42,6 +42,7 @@ def test_another_mixture_is_the_log_score(p: float, y: float) -> None:
 
 
 @given(p=CHANCES, y=OUTCOMES)
+@pytest.mark.slow
 def test_the_exact_mixture_holds_case_by_case(p: np.ndarray, y: np.ndarray) -> None:
     # Between 0, p and 1 the score is linear in t, so a midpoint of fine cells sums it up but for the cell of p itself.
     cells = 2000

@@ -88,6 +88,7 @@ def texts(path: Path) -> Iterator[tuple[str, str]]:
         at += 12 + length
 
 
+@pytest.mark.slow
 def test_pictures_say_what_they_show(drawn: tuple[Picture, ...]) -> None:
     assert [picture.name for picture in drawn] == ["map", "prices", "months", "unknown"]
     for picture in drawn:

@@ -211,6 +211,7 @@ def test_the_record_names_every_price_with_its_standard_error(matrix: FeatureMat
 
 
 @pytest.mark.shared_data
+@pytest.mark.slow
 def test_king_county_bars_are_met_with_frozen_parameters(shared: Path) -> None:
     table = build(ADAPTERS["king_county"], shared / "data" / "avm" / "king_county_2014_2015.parquet").frame
     day = pl.col("sale_date")

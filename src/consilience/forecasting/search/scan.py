@@ -119,6 +119,7 @@ _RULES: tuple[_Rule, ...] = (
         rf"{_GAP}(?:search|answer|ignore|output|report|set|paste|call|fetch)\b",
     ),
     *_rules("role_marker", ("<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|start_header_id|>")),
+    *_rules("role_marker", "<start_of_turn>|<end_of_turn>"),
     *_rules("role_marker", "[inst]|[/inst]|<<sys>>|<system>|</system>|<assistant>|<system_prompt>|<instructions>"),
     *_rules("role_marker", "human:", r"[^\n]{0,300}\n{1,3}[ \t]*assistant:", begins="line"),
     *_rules("role_marker", "# system|# instructions|# new instructions", r"(?: prompt| message)?[ \t]*(?::|\r?\n)"),
