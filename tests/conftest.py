@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # A machine under load makes a property slow, not false: no deadlines.
 _patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("fast", _patient, max_examples=40, derandomize=bool(os.environ.get("CI")))
-settings.register_profile("thorough", _patient, max_examples=300)
+settings.register_profile("thorough", _patient, max_examples=150, derandomize=bool(os.environ.get("CI")))
 settings.register_profile("campaign", _patient, max_examples=5_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
