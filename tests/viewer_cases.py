@@ -14,10 +14,12 @@ from typing import Any
 import anyio
 import uvicorn
 
+from consilience.api.binding import Binding
 from consilience.core.packet import EvidenceItem, Item, Packet, Section
 from consilience.models.request import Request
 from consilience.reports.exhibits import Exhibits
-from consilience.viewer.serve import access_of, configured, listen
+from consilience.viewer.guard import Access
+from consilience.viewer.serve import configured, listen
 from consilience.viewer.study import Compared, Study
 from engine_cases import DEBATE, answer_json, carry_out, make_item, make_plan, panel, read, reply
 
@@ -105,9 +107,10 @@ class Viewer:
 @contextmanager
 def running_viewer(study: Study, *, token: str | None = None) -> Iterator[Viewer]:
     """Serve a study in a thread, on a free port of loopback."""
-    with listen("127.0.0.1", 0) as listener:
+    binding = Binding("127.0.0.1", 0)
+    with listen(binding) as listener:
         port = listener.getsockname()[1]
-        server = uvicorn.Server(configured(study, access_of("127.0.0.1", port, token)))
+        server = uvicorn.Server(configured(study, Access(frozenset(binding.hosts(port)), token)))
         thread = threading.Thread(target=anyio.run, args=(server.serve, [listener]), daemon=True)
         thread.start()
         try:

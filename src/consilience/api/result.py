@@ -299,7 +299,7 @@ def result_of(report: RunReport, question: Question) -> Result:
     path = report.folder / "transcripts" / f"{question.id}.json"
     try:
         told = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise IntegrityError(f"{path} cannot be read: {error}", hint="Ask again: it is made anew.") from error
     members = _members(told, question)
     answers = [(member.seat, member.answer) for member in members if member.answer is not None]

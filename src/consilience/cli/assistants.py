@@ -36,8 +36,9 @@ def mcp(
     Without --http it speaks on stdin and stdout with the assistant that started it. Every paid call needs a spend cap,
     and panels are simulated unless the assistant asks for live ones and the keys are there.
     """
-    from consilience.mcp.errands import Project  # noqa: PLC0415 - heavy
-    from consilience.mcp.http import HOST, PORT, Binding, serve_http  # noqa: PLC0415 - the same
+    from consilience.api.binding import Binding  # noqa: PLC0415 - heavy
+    from consilience.mcp.errands import Project  # noqa: PLC0415 - the same
+    from consilience.mcp.http import HOST, PORT, serve_http  # noqa: PLC0415 - the same
     from consilience.mcp.server import serve_stdio  # noqa: PLC0415 - the same
     from consilience.mcp.server import skill as skill_text  # noqa: PLC0415 - the same
 

@@ -38,11 +38,14 @@ def view(
 ) -> None:
     """Look at runs, items, turns, forecasts and decisions in a browser; nothing can be started or changed there."""
     try:
-        from consilience.viewer.serve import access_of, listen, serve  # noqa: PLC0415 - an extra
+        from consilience.viewer.guard import Access  # noqa: PLC0415 - an extra
+        from consilience.viewer.serve import listen, serve  # noqa: PLC0415 - the same
     except ImportError as error:
         raise ConfigError(
             f"the viewer needs {error.name}", hint='Install it with: pip install "consilience[viewer]".'
         ) from error
+    from consilience.api.binding import Binding, token_of  # noqa: PLC0415 - heavy
+    from consilience.experiments.settings import keys_and_urls  # noqa: PLC0415 - the same
     from consilience.viewer.study import Study  # noqa: PLC0415 - the same
 
     place = place_of(context) if folder is None else Place(folder, place_of(context).arguments)
@@ -51,16 +54,16 @@ def view(
             f"there are no results in {place.root.resolve()}", hint="Name a project folder; consilience demo makes one."
         )
     study = Study(place.root, partial(truths, place), partial(compare, place))
-    token = os.environ.get(TOKEN) or None
-    with listen(host, port) as listener:
+    binding = Binding(host, port, tuple(known_as or ()))
+    token = token_of(binding, keys_and_urls(place.root, os.environ), TOKEN)
+    with listen(binding) as listener:
         bound = listener.getsockname()[1]
-        access = access_of(host, bound, token, known_as or ())
-        shown = f"[{host}]" if ":" in host else host
-        note(f"http://{shown}:{bound}/{'' if token is None else ' (open it with ?token=… once)'}")
+        address = f"http://{binding.in_address}:{bound}/"
+        note(address if token is None else f"{address} (open it with ?token=… once)")
         note("read only; Ctrl-C ends it")
         if not no_open and token is None and sys.stderr.isatty():
-            webbrowser.open(f"http://{shown}:{bound}/")
-        serve(study, listener, access)
+            webbrowser.open(address)
+        serve(study, listener, Access(frozenset(binding.hosts(bound)), token))
 
 
 def truths(place: Place, asked: set[str]) -> Mapping[str, float | str]:

@@ -40,7 +40,7 @@ def result_of(prepared: Prepared, report: RunReport) -> DecisionResult:
     path = job.folder / "transcripts" / f"{item.question.id}.json"
     try:
         told: dict[str, Any] = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise IntegrityError(
             f"{path} cannot be read: {reason(error)}", hint="Decide again: it is made anew."
         ) from error

@@ -72,7 +72,7 @@ def load_artefact(kind: type[A], path: Path) -> A:
         content = path.read_bytes()
         read = json.loads(content)
         made = kind.model_validate_json(content)
-    except (OSError, ValueError, ValidationError, DataError) as error:
+    except (OSError, ValueError, ValidationError, DataError, RecursionError) as error:
         raise ConfigError(
             f"{path} holds no {kind.noun}: {reason(error)}", hint=f"Make them with consilience {kind.verb}."
         ) from error

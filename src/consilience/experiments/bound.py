@@ -70,7 +70,7 @@ def read_bound(path: Path) -> dict[str, Bound]:
         return {run: Bound.model_validate(one) for run, one in content.items()}
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, AttributeError, ValidationError) as error:
+    except (OSError, ValueError, AttributeError, ValidationError, RecursionError) as error:
         raise IntegrityError(
             f"{path} does not tell the truths of runs: {reason(error)}", hint="Restore it from a copy."
         ) from error

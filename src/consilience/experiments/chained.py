@@ -167,7 +167,7 @@ class ChainedLog(Generic[Line]):
             return int(counted[f"{self.noun}s"]), str(counted["sha256"])
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise IntegrityError(
                 f"{self.count} is no count of {self.noun}s: {reason(error)}", hint="Restore it from a copy."
             ) from error

@@ -71,7 +71,7 @@ def _noted(run: Path) -> dict[str, Any]:
     """Return what an earlier process of a run wrote; nothing where there is none, or it is damaged and made anew."""
     try:
         found = json.loads((run / "manifest.json").read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 

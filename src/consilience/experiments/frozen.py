@@ -293,7 +293,7 @@ def read_freeze(results: Path) -> Freeze | None:
         freeze = Freeze.model_validate(content)
     except ValidationError as error:
         raise IntegrityError(f"{path}: {reason(error)}", hint="It is no freeze; restore it from a copy.") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise IntegrityError(f"{path} is no freeze: {reason(error)}", hint="Restore it from a copy.") from error
     if freeze.head != head:
         raise IntegrityError(f"{path} is not what was written: its hash is another", hint="Restore it from a copy.")

@@ -114,5 +114,5 @@ def _hash_json(path: Path, tag: str, *, hint: str) -> Hashed | None:
         said = json.loads(path.read_bytes())
         told = {name: value for name, value in said.items() if name != "sha256"} if isinstance(said, dict) else said
         return Hashed(sha256=tagged_hash(tag, told))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"{path} cannot be read: {reason(error)}", hint=hint) from error

@@ -297,7 +297,7 @@ def _plan_of(folder: Path) -> dict[str, Any]:
     """Return the plan that a run recorded; empty where there is none to read, which verification tells."""
     try:
         plan = json.loads((folder / "protocol.json").read_bytes())["plan"]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return {}
     return plan if isinstance(plan, dict) else {}
 

@@ -88,7 +88,7 @@ def read_frozen(folder: Path) -> Frozen:
     path = folder / "protocol.json"
     try:
         content = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise IntegrityError(f"{path} cannot be read: {reason(error)}", hint="Restore it from a copy.") from error
     return Frozen(content, sha256_hex(canonical_json(content)))
 

@@ -137,7 +137,7 @@ def _manifest(folder: Path) -> dict[str, Any] | None:
         found = json.loads((folder / "manifest.json").read_bytes())
     except FileNotFoundError:
         return None
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) and "journal_head" in found else {}
 
@@ -264,7 +264,7 @@ def _json(path: Path) -> Any:
     """Return the value in a file, or in words why there is none; the files read here hold objects."""
     try:
         found = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         return f"cannot be read: {reason(error)}"
     return found if isinstance(found, dict) else "holds no object"
 

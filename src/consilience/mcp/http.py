@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ipaddress
 import secrets
 import socket
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from consilience.api.binding import Binding, token_of
 from consilience.errors import ConfigError
 from consilience.experiments.settings import keys_and_urls
 from consilience.mcp.desk import PATIENCE_S
@@ -22,65 +21,7 @@ HOST: Final = "127.0.0.1"
 PORT: Final = 8766
 PATH: Final = "/mcp"
 TOKEN_VARIABLE: Final = "CONSILIENCE_MCP_TOKEN"  # noqa: S105 - the name of a variable
-SHORTEST_TOKEN: Final = 16
 BACKLOG: Final = 128
-LOOPBACK_NAMES: Final = ("127.0.0.1", "localhost", "[::1]")
-
-
-@dataclass(frozen=True)
-class Binding:
-    """Where the server listens and who may ask.
-
-    Attributes:
-        host: Address or name it listens on.
-        port: Its port; 0 takes a free one.
-        names: Further names it is asked by, such as that of a reverse proxy.
-    """
-
-    host: str = HOST
-    port: int = PORT
-    names: tuple[str, ...] = ()
-
-    @property
-    def is_loopback(self) -> bool:
-        """Whether only this machine reaches it."""
-        try:
-            return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
-
-
-def token_of(project: Project, binding: Binding) -> str | None:
-    """Return the token that every request must bring; None where none is set and only this machine can ask.
-
-    Raises:
-        ConfigError: The token is short, or is missing where other machines could ask.
-    """
-    token = keys_and_urls(project.root, project.environment).get(TOKEN_VARIABLE) or None
-    if token is None and not binding.is_loopback:
-        raise ConfigError(
-            f"{binding.host} can be reached from other machines, and no token is set",
-            hint=f"Set {TOKEN_VARIABLE} in the environment or .env, or leave --host out.",
-        )
-    if token is not None and (len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable()):
-        raise ConfigError(
-            f"{TOKEN_VARIABLE} is not fit for a token",
-            hint=f"At least {SHORTEST_TOKEN} printable characters of ASCII, such as openssl rand -hex 32 prints.",
-        )
-    return token
-
-
-def hosts_of(binding: Binding, port: int) -> list[str]:
-    """Return what a ``Host`` header may say: any other name is a rebound one.
-
-    Example:
-        >>> hosts_of(Binding(), 8766)
-        ['127.0.0.1:8766', 'localhost:8766', '[::1]:8766']
-    """
-    own = f"[{binding.host}]" if ":" in binding.host else binding.host
-    names = dict.fromkeys((*LOOPBACK_NAMES, *(() if binding.is_loopback else (own,)), *binding.names))
-    bare = [*names] if port == 80 else [*binding.names]  # a proxy in front serves its name without our port
-    return [*(f"{name}:{port}" for name in names), *bare]
 
 
 class Guarded:
@@ -139,12 +80,11 @@ def serve_http(
     check_installed()
     import uvicorn  # noqa: PLC0415 - an extra
 
-    token = token_of(project, binding)
+    token = token_of(binding, keys_and_urls(project.root, project.environment), TOKEN_VARIABLE)
     with _listen(binding) as listener:
         port = listener.getsockname()[1]
-        app = make_app(project, hosts_of(binding, port), token=token, patience_s=patience_s)
-        host = f"[{binding.host}]" if ":" in binding.host else binding.host
-        listening(f"http://{host}:{port}{PATH}")
+        app = make_app(project, binding.hosts(port), token=token, patience_s=patience_s)
+        listening(f"http://{binding.in_address}:{port}{PATH}")
         config = uvicorn.Config(
             app,
             http="h11",

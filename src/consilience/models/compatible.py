@@ -91,7 +91,7 @@ class Compatible(Hosted):
         self.served_as = completion.raw.get("model")
         try:
             self.takes_schema = json.loads(completion.text) == {"word": PROBE_WORD}
-        except ValueError:
+        except (ValueError, RecursionError):
             self.takes_schema = False
 
     def wire_body(self, request: Request) -> dict[str, Any]:

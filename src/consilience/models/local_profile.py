@@ -59,7 +59,7 @@ class Wire:
             return said
         try:
             read = self.read(json.loads(said))
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return said  # whoever reads it under the contract says what is wrong with it
         return json.dumps({"answer": None, "critiques": None, "abstention": None} | read)
 

@@ -174,7 +174,7 @@ def _pipe(stream: IO[str] | None) -> IO[str]:
 def _address(line: str | None) -> str | None:
     try:
         greeting = json.loads(line or "")
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     address = greeting.get("address") if isinstance(greeting, dict) else None
     return address if isinstance(address, str) and address.startswith(f"http://{HOST}:") else None

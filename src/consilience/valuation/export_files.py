@@ -61,7 +61,7 @@ def read_subject(folder: Path, *, arm: str | None = None, aggregation: str | Non
 def _json(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"{path} cannot be read: {reason(error)}", hint="Make the run again.") from error
     if not isinstance(found, dict):
         raise DataError(f"{path} holds no object", hint="Make the run again.")

@@ -14,14 +14,13 @@ from jinja2 import TemplateError
 
 from consilience.errors import IntegrityError, reason
 from consilience.viewer.index import JournalIndex
+from consilience.viewer.shown import clip
 
 if TYPE_CHECKING:
     from consilience.reports.exhibits import Exhibits
 
 KEPT: Final = 6
 """Indexes of so many runs are held at once."""
-SEALED: Final = ("test", "holdout")
-"""Splits whose truths only ``consilience evaluate`` shows, which records the look."""
 
 
 @dataclass(frozen=True)
@@ -128,19 +127,9 @@ MALFORMED: Final = (
 def malformed(what: str, error: Exception) -> IntegrityError:
     """Return the error to raise for a file that is not of the shape that was written."""
     return IntegrityError(
-        f"{what} is not what was written ({type(error).__name__}: {clipped(str(error))})",
+        f"{what} is not what was written ({type(error).__name__}: {clip(str(error), 200)})",
         hint="consilience verify names the file.",
     )
-
-
-def clipped(text: str, most: int = 200) -> str:
-    """Return the beginning of a text that may be long.
-
-    Example:
-        >>> clipped("abcdef", 3)
-        'abc…'
-    """
-    return text if len(text) <= most else f"{text[:most]}…"
 
 
 def read_json(path: Path) -> Any:

@@ -10,9 +10,6 @@ import httpx2
 import pytest
 
 from consilience.cli import main
-from consilience.errors import ConfigError
-from consilience.mcp.errands import Project
-from consilience.mcp.http import Binding, hosts_of, token_of
 from mcp_cases import CAPPED, over_http, served
 
 TOKEN = "a-token-of-many-characters"  # noqa: S105 - opens nothing but a test's server
@@ -98,30 +95,6 @@ def test_other_machines_are_refused_without_a_token(
     for host in ("0.0.0.0", "::", "192.0.2.7", "study.example.org"):  # noqa: S104 - refused
         assert main(["mcp", "--http", "--host", host, "--project", str(tmp_path)]) == 2
         assert "CONSILIENCE_MCP_TOKEN" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("token", ["short", "with a line end\nand more", "ümlaut-of-many-characters"])
-def test_a_token_that_is_none_is_refused_and_not_repeated(tmp_path: Path, token: str) -> None:
-    with pytest.raises(ConfigError, match="not fit") as caught:
-        token_of(Project(tmp_path, {"CONSILIENCE_MCP_TOKEN": token}), Binding())
-    assert token not in str(caught.value)
-
-
-def test_an_empty_token_is_none(tmp_path: Path) -> None:
-    assert token_of(Project(tmp_path, {"CONSILIENCE_MCP_TOKEN": ""}), Binding()) is None
-
-
-@pytest.mark.parametrize(
-    ("binding", "port", "known"),
-    [
-        (Binding(host="127.0.0.1"), 80, "localhost"),
-        (Binding(host="::"), 8766, "[::]:8766"),
-        (Binding(host="192.0.2.7", names=("study.example.org",)), 8766, "study.example.org"),
-    ],
-)
-def test_it_answers_to_its_names(binding: Binding, port: int, known: str) -> None:
-    assert known in hosts_of(binding, port)
-    assert "example.org" not in hosts_of(binding, port)
 
 
 def test_options_of_http_need_http(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from consilience.api.binding import Binding
 from consilience.errors import ConfigError
 from consilience.viewer.guard import SECURITY
-from consilience.viewer.serve import access_of, listen
+from consilience.viewer.serve import listen
 from engine_cases import make_items
 from viewer_cases import Viewer, recorded_run, running_viewer, study_of
 
@@ -104,27 +105,13 @@ def test_a_refusal_bears_the_policy_too(viewer: Viewer) -> None:
     assert "default-src 'none'" in viewer.get("/", Host="evil.example").headers["content-security-policy"]
 
 
-def test_beyond_loopback_a_token_is_demanded() -> None:
-    for host in ("0.0.0.0", "192.0.2.7", "::", "some.example"):  # noqa: S104 - refused
-        with pytest.raises(ConfigError, match="no token"):
-            access_of(host, 80, None)
-    with pytest.raises(ConfigError, match="5 characters"):
-        access_of("0.0.0.0", 80, "short")  # noqa: S104 - refused
-    assert "box.example:80" in access_of("0.0.0.0", 80, TOKEN, ["Box.example"]).hosts  # noqa: S104
-
-
-def test_behind_a_proxy_with_tls_its_name_stands_alone(root: Path) -> None:
-    access = access_of("0.0.0.0", 8770, TOKEN, ["box.example"])  # noqa: S104
-    assert {"box.example", "box.example:8770"} <= access.hosts
-    assert "localhost" not in access.hosts
-    assert "localhost" in access_of("127.0.0.1", 80, None).hosts
-    with running_viewer(study_of(root)) as viewer:
-        assert viewer.get("/", Origin=f"https://127.0.0.1:{viewer.port}").status == 200
+def test_a_proxy_may_add_tls(viewer: Viewer) -> None:
+    assert viewer.get("/", Origin=f"https://127.0.0.1:{viewer.port}").status == 200
 
 
 def test_a_taken_port_is_said() -> None:
-    with listen("127.0.0.1", 0) as first, pytest.raises(ConfigError, match="cannot listen"):
-        listen("127.0.0.1", first.getsockname()[1])
+    with listen(Binding("127.0.0.1", 0)) as first, pytest.raises(ConfigError, match="cannot listen"):
+        listen(Binding("127.0.0.1", first.getsockname()[1]))
 
 
 def test_a_token_opens_once_and_is_kept_in_a_cookie_alone(root: Path) -> None:

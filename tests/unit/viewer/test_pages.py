@@ -181,7 +181,7 @@ def test_a_run_that_goes_on_is_live_and_then_is_not(tmp_path: Path) -> None:
         assert 'hx-trigger="every 2s"' in viewer.get("/runs/_run/row").text
         assert "In progress" in viewer.get("/runs/_run/items/item-02").text
         assert row_of(study, folder).integrity == "in progress"
-    assert row_of(study, folder).state == "finished"
+    assert row_of(study, folder).told.state == "finished"
     with running_viewer(study) as viewer:
         assert "hx-trigger" not in viewer.get("/runs/_run/row").text
 
@@ -258,14 +258,14 @@ def test_a_run_that_begins_anew_in_its_folder_is_read_anew(tmp_path: Path) -> No
     folder = recorded_run(tmp_path, "_run", *make_items(3))
     (folder / "manifest.json").unlink()
     study = study_of(tmp_path)
-    assert row_of(study, folder).done == 3
+    assert row_of(study, folder).told.items_done == 3
     (journal,) = folder.glob("events-*.jsonl")
     lines = journal.read_bytes().splitlines(keepends=True)
     journal.write_bytes(b"".join(lines[:3]))
-    assert (row_of(study, folder).done, row_of(study, folder).state) == (0, "stopped")
+    assert (row_of(study, folder).told.items_done, row_of(study, folder).told.state) == (0, "stopped")
     journal.unlink()
     journal.write_bytes(b"".join(lines))
-    assert (row_of(study, folder).done, study.index(folder).sums.records) == (3, len(lines))
+    assert (row_of(study, folder).told.items_done, study.index(folder).sums.records) == (3, len(lines))
 
 
 def test_lists_come_in_pages_of_fifty(tmp_path: Path) -> None:

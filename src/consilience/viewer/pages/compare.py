@@ -10,10 +10,11 @@ from typing import Final
 from markupsafe import Markup
 
 from consilience.errors import ConsilienceError
+from consilience.experiments.looks import COUNTED
 from consilience.reports.pictures.canvas import Picture, rendered
 from consilience.viewer.pages.runs import Row, row_of
 from consilience.viewer.shown import page
-from consilience.viewer.study import SEALED, Compared, Study
+from consilience.viewer.study import Compared, Study
 
 SHOWN: Final = ("main", "yes_no", "choices", "contrasts", "exploration", "rounds")
 """Tables of a report that compare arms; all others are in the report."""
@@ -26,7 +27,7 @@ _DRAWING = threading.Lock()
 def compare_page(study: Study, chosen: Sequence[str]) -> str:
     """Return the page that compares runs, or asks which."""
     rows = [row_of(study, folder) for run_id in study.run_ids()[:_LISTED] if (folder := study.run(run_id)) is not None]
-    ready = [row for row in rows if row.state == "finished" and row.split is not None]
+    ready = [row for row in rows if row.told.state == "finished" and row.told.split is not None]
     names = [row.run_id for row in ready if row.run_id in chosen]
     found, problem = (None, None) if len(names) < 2 else compared(study, names, ready)
     pictures = () if found is None else found.exhibits.pictures
@@ -48,8 +49,8 @@ def compare_page(study: Study, chosen: Sequence[str]) -> str:
 
 def compared(study: Study, names: Sequence[str], rows: Sequence[Row]) -> tuple[Compared | None, str | None]:
     """Return a comparison, or why there is none."""
-    splits = {row.split for row in rows if row.run_id in names}
-    if splits & set(SEALED):
+    splits = {row.told.split for row in rows if row.run_id in names}
+    if splits & set(COUNTED):
         return None, "Runs over a test split are compared by consilience evaluate, which records the look."
     try:
         return study.compare(names), None

@@ -13,6 +13,7 @@ from consilience.api.result import ANSWERS, rounds_of
 from consilience.core.answers import AnyAnswer
 from consilience.core.packet import Item
 from consilience.errors import IntegrityError, reason
+from consilience.experiments.looks import COUNTED
 from consilience.experiments.plan import Plan
 from consilience.experiments.protocol import read_frozen
 from consilience.reports.drawings.fan import Fan, draw_fan, fan_of
@@ -20,7 +21,7 @@ from consilience.reports.drawings.neighbours import Neighbour, draw_neighbours
 from consilience.reports.drawings.sheet import Theme
 from consilience.viewer.pages.turns import turns_of
 from consilience.viewer.shown import page, paged
-from consilience.viewer.study import SEALED, Study, read_json
+from consilience.viewer.study import Study, read_json
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ def item_page(study: Study, asked: Asked, *, rule: str | None, view: str | None,
         question=question,
         told=told,
         truth=truth,
-        sealed=asked.plan.split in SEALED,
+        sealed=asked.plan.split in COUNTED,
         rule=rule_of(asked, rule),
         rules=list(asked.by_rule()),
         seats=seats,
@@ -181,7 +182,7 @@ def rule_of(asked: Asked, rule: str | None) -> Ruled:
 
 
 def _truth(study: Study, asked: Asked) -> float | str | None:
-    if asked.plan.split in SEALED:
+    if asked.plan.split in COUNTED:
         return None
     return study.truths({asked.item.question.id}).get(asked.item.question.id)
 

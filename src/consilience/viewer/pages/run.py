@@ -10,12 +10,13 @@ from typing import Any
 
 from consilience.aggregation.answers import default_rule
 from consilience.errors import ConsilienceError, IntegrityError
+from consilience.experiments.looks import COUNTED
 from consilience.experiments.verification import RunVerification, verify_run
 from consilience.reports.drawings.errors import Scored, draw_calibration, draw_errors
 from consilience.reports.drawings.sheet import Theme
 from consilience.viewer.pages.runs import Row, row_of
 from consilience.viewer.shown import page, paged
-from consilience.viewer.study import SEALED, Study, read_json
+from consilience.viewer.study import Study, read_json
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 WORST = 10
@@ -68,7 +69,7 @@ def run_page(study: Study, folder: Path, number: int) -> str:
     manifest = read_json(folder / "manifest.json") if (folder / "manifest.json").is_file() else {}
     told, problem = outcome_of(study, folder, row)
     sums = None
-    if row.state != "damaged":
+    if row.told.state != "damaged":
         sums = study.index(folder).sums
     items: Sequence[str | Answered] = told.items or (study.index(folder).item_ids if sums is not None else ())
     ranked = [one for one in told.items if one.error is not None] or [
@@ -93,7 +94,7 @@ def run_page(study: Study, folder: Path, number: int) -> str:
 
 def outcome_of(study: Study, folder: Path, row: Row) -> tuple[Outcome, str | None]:
     """Return what a run answered, and why that cannot be read where it cannot."""
-    nothing = Outcome((), (), "estimate", row.split in SEALED)
+    nothing = Outcome((), (), "estimate", row.told.split in COUNTED)
     path = folder / "predictions.parquet"
     if not path.is_file():
         return nothing, None
@@ -101,7 +102,7 @@ def outcome_of(study: Study, folder: Path, row: Row) -> tuple[Outcome, str | Non
         rows = _primary(path)
     except ConsilienceError as error:
         return nothing, error.message
-    sealed = row.split in SEALED
+    sealed = row.told.split in COUNTED
     truths: Mapping[str, float | str] = {} if sealed else study.truths({one["item_id"] for one in rows})
     return _outcome(rows, truths, sealed=sealed), None
 
